@@ -46,7 +46,7 @@ namespace detail {
 
 std::atomic<int> threshold{threshold_from_environment()};
 
-void write(Level level, std::string_view format, fmt::format_args args) {
+void write(Level level, fmt::string_view format, fmt::format_args args) {
   static constexpr spdlog::level::level_enum kLevels[] = {
       spdlog::level::trace, spdlog::level::debug, spdlog::level::info,
       spdlog::level::warn,  spdlog::level::err,   spdlog::level::off};

@@ -18,7 +18,7 @@ enum class Level : int { trace, debug, info, warn, error, off };
 
 namespace detail {
 extern std::atomic<int> threshold;
-void write(Level level, std::string_view format, fmt::format_args args);
+void write(Level level, fmt::string_view format, fmt::format_args args);
 }  // namespace detail
 
 inline bool enabled(Level level) {
