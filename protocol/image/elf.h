@@ -16,10 +16,12 @@ inline constexpr std::uint32_t kElfMagic = 0x464C457F;
 /// Kernels and globals by name.
 Result<ModuleContents> read_cubin(Bytes bytes);
 
-/// Where the file ends: the largest end of the section table, the program headers and every section
-/// that has bytes. `bytes` must reach to the end of the section table at least; how far that is
-/// says elf_tables_end() from the first 64 bytes.
+/// How far `bytes` must reach for elf_file_size(): to the end of the section and program tables. A
+/// file with very many sections keeps their number in the table itself, so ask again with that many
+/// bytes.
+Result<std::uint64_t> elf_tables_end(Bytes bytes);
+
+/// Where the file ends: at the largest end of a table or of a section that has bytes.
 Result<std::uint64_t> elf_file_size(Bytes bytes);
-Result<std::uint64_t> elf_tables_end(Bytes header);
 
 }  // namespace remora::image
