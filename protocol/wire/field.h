@@ -21,7 +21,7 @@
 namespace remora::protocol {
 
 /// SHA-256 of a module image as the client flattened it.
-using ContentHash = std::array<std::byte, 32>;
+using ContentHash = std::array<std::uint8_t, 32>;
 
 /// Bytes towards the device: in the record (`transfer` is 0), or beside it as bulk transfer
 /// `transfer`, and then `inline_bytes` is empty.
