@@ -176,6 +176,15 @@ class Entry:
     def reply_fields(self):
         return _fields(self, _reply_field) if self.has_reply else []
 
+    def array_counted_by(self, count):
+        """The inline array whose length is this parameter. The count then has no field: the array's
+        own length says it (call.attributes.size())."""
+        for param in self.params:
+            if param.kind in (Kind.IN_N, Kind.IN_BYTES) and not param.nullable:
+                if param.size.text == count.name:
+                    return param
+        return None
+
     def param(self, name):
         return next((p for p in self.params if p.name == name), None)
 
@@ -204,6 +213,8 @@ def _fields(entry, rule):
         return []
     fields, seen_kernel_params = [], False
     for param in entry.params:
+        if entry.array_counted_by(param):
+            continue
         if param.kind is Kind.KERNEL_PARAMS:
             # kernelParams and extra are two spellings of one block: one field, named by the first.
             if seen_kernel_params:
