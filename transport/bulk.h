@@ -11,15 +11,19 @@
 // registered afterwards.
 //
 // Threads: all functions from any thread; callbacks come from the consuming thread (Endpoint) with
-// no lock held, once each, also on failure.
+// no lock held, once each, also on failure; after close() none comes. On an endpoint that has failed a callback may come
+// before the function returns.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <deque>
 #include <functional>
 #include <map>
 #include <memory>
 #include <unordered_map>
+#include <utility>
+#include <vector>
 
 #include "base/bytes.h"
 #include "base/result.h"
@@ -55,7 +59,7 @@ class Bulk final : private EndpointPart {
   void accept_all(std::uint64_t transfer, MutableBytes destination, Done done);
 
  private:
-  struct Outgoing;
+  struct Transfer;
   struct Chunk;
   struct Fetch;
   struct Key {
@@ -69,12 +73,15 @@ class Bulk final : private EndpointPart {
   };
 
   void chunk_announced_locked(const BulkHeader& header, AnnouncementId announcement) override;
+  void after_progress_locked() override;
   bool consume() override;
   void failed(const Error& error) override;
 
-  void announce_more_locked(Outgoing* outgoing);
+  void announce_more_locked(Transfer* transfer);
   void start_fetch_locked(std::unique_ptr<Fetch> fetch, const Announced& announced);
-  void finish(Done done, Result<> result);
+  void finish_locked(Done done, Result<> result);
+  void consume_if_failed();
+  Error failure() const;
 
   Endpoint& endpoint_;
   const BulkOptions options_;
@@ -82,9 +89,11 @@ class Bulk final : private EndpointPart {
   // Under the endpoint's lock.
   std::map<Key, Announced> announced_;
   std::map<Key, std::unique_ptr<Fetch>> wanted_;
-  std::unordered_map<Outgoing*, std::unique_ptr<Outgoing>> outgoing_;
+  std::vector<std::pair<std::unique_ptr<Fetch>, Announced>> startable_;  // by the next progress
+  std::unordered_map<Transfer*, std::unique_ptr<Transfer>> outgoing_;
   std::unordered_map<Fetch*, std::unique_ptr<Fetch>> fetching_;
   std::deque<std::pair<Done, Result<>>> finished_;
+  std::atomic<bool> has_finished_{false};
 };
 
 }  // namespace remora::transport

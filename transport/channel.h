@@ -7,6 +7,8 @@
 // one goes out at once while few messages are unacknowledged, several together when the sender is
 // ahead of the wire. There is no timer. A batch is kept until the peer has consumed it.
 //
+// A record begins with its own size in bytes as u32, a multiple of 8; the rest is opaque here.
+//
 // Completion: acknowledged() >= n means that the peer's receiver has consumed record n; not that it
 // has executed it.
 //
@@ -30,7 +32,8 @@ namespace remora::transport {
 
 struct ChannelOptions {
   std::size_t batch_bytes = 16 << 10;            // a batch is closed when the next record would pass it
-  std::uint32_t messages_in_flight = 4;          // up to here a record goes out at once
+  std::uint32_t messages_in_flight = 4;          // up to here a record goes out at once; beyond,
+                                                 // when its batch is full or flush() asks
   std::size_t unacknowledged_limit = 64 << 20;   // begin() waits beyond; counted as a stall
   std::size_t inbound_limit = 256 << 20;         // received and not yet consumed: beyond, a violation
 };
@@ -65,7 +68,7 @@ class Channel final : private EndpointPart {
     explicit operator bool() const { return channel_ != nullptr; }
     std::byte* data() const { return data_; }
     std::uint64_t sequence() const { return sequence_; }
-    /// `bytes` is a multiple of 8, at most what begin() asked for.
+    /// `bytes` is the record's size: as in its first word, at most what begin() asked for.
     void commit(std::size_t bytes);
 
    private:
@@ -92,50 +95,53 @@ class Channel final : private EndpointPart {
  private:
   struct Batch;
   struct Inbound {
-    std::unique_ptr<std::byte[]> bytes;
-    std::size_t size = 0;
-    std::size_t next = 0;             // offset of the next record to consume
+    std::vector<std::byte> message;
+    std::size_t next = 0;  // offset of the next record to consume
     std::uint64_t next_sequence = 0;
     std::uint32_t records_left = 0;
   };
 
-  void message_arrived_locked(std::unique_ptr<std::byte[]> message, std::size_t size) override;
+  void message_arrived_locked(Bytes message) override;
   void after_progress_locked() override;
   void before_sleep_locked() override;
   bool consume() override;
   void failed(const Error& error) override;
 
-  Batch* open_batch_locked(std::size_t bytes);
-  void close_batch_locked();
-  void send_ready_locked(bool force);
-  void send_batch_locked(Batch* batch);
-  void acknowledge_alone_locked();
-  void reclaim_locked();
-  void violation(std::string text);
+  Batch* new_batch_locked(std::size_t record_bytes);
+  void commit_locked(std::size_t bytes);
+  void send_current_locked();
+  void send_locked(std::unique_ptr<Batch> batch, std::deque<std::unique_ptr<Batch>>& list);
+  void acknowledge_locked();
+  void take_acknowledgement_locked(std::uint64_t consumed_by_peer);
+  void reclaim_locked(std::deque<std::unique_ptr<Batch>>& list);
+  bool consume_records(Inbound& inbound);
+  Inbound* front();
+  void drop_front();
+  static Error violation(const char* what);
 
   Endpoint& endpoint_;
   Receiver& receiver_;
   const ChannelOptions options_;
 
   // Sending, under the endpoint's lock.
-  Batch* current_ = nullptr;                     // being filled, may be null
-  std::deque<std::unique_ptr<Batch>> unsent_;    // closed, waiting for room
-  std::deque<std::unique_ptr<Batch>> in_flight_; // sent, not acknowledged
+  std::unique_ptr<Batch> current_;                      // being filled, may be null
+  std::deque<std::unique_ptr<Batch>> in_flight_;        // sent, in order, not acknowledged
+  std::deque<std::unique_ptr<Batch>> acknowledgements_; // messages without records, being sent
   std::vector<std::unique_ptr<Batch>> pool_;
-  std::vector<std::unique_ptr<Batch>> acknowledgements_;  // messages without records, by send
   std::uint64_t next_sequence_ = 1;
   std::atomic<std::size_t> unacknowledged_bytes_{0};
   std::atomic<std::uint64_t> posted_{0};
   std::atomic<std::uint64_t> acknowledged_{0};
 
   // Receiving.
-  std::deque<Inbound> inbound_;                              // in order; under the lock
-  std::map<std::uint64_t, Inbound> early_;                   // by first sequence; under the lock
-  std::uint64_t expected_sequence_ = 1;                      // under the lock
-  std::size_t inbound_bytes_ = 0;                            // under the lock
+  std::deque<Inbound> inbound_;              // in order; under the lock
+  std::map<std::uint64_t, Inbound> early_;   // by first sequence; under the lock
+  std::uint64_t expected_sequence_ = 1;      // under the lock
+  std::size_t inbound_bytes_ = 0;            // under the lock
+  std::atomic<bool> has_inbound_{false};
   std::atomic<std::uint64_t> consumed_{0};
-  std::uint64_t consumed_told_ = 0;                          // under the lock: last acknowledged
-  std::uint32_t batches_since_told_ = 0;                     // under the lock
+  std::uint64_t consumed_told_ = 0;          // under the lock: last acknowledged
+  std::uint32_t batches_since_told_ = 0;     // under the lock
 };
 
 }  // namespace remora::transport

@@ -22,6 +22,7 @@
 #include <mutex>
 #include <string>
 #include <thread>
+#include <type_traits>
 #include <vector>
 
 #include "base/bytes.h"
@@ -36,7 +37,7 @@ namespace remora::transport {
 struct EndpointOptions {
   std::uint32_t spin_us = 30;          // of a waiting thread, before it sleeps; ~0u: for ever
   std::uint32_t run_spin_us = 0;       // of run() and the progress thread, before they sleep
-  int control_descriptor = -1;         // not owned; end of file on it means that the peer is gone
+  bool same_host = false;              // keep off network devices other than the loopback one
 };
 
 /// Relaxed atomics: read at any time.
@@ -55,7 +56,7 @@ enum class WaitOutcome { done, timed_out, failed };
 /// What Channel and Bulk are to their Endpoint. Calls with `_locked` come under its lock.
 class EndpointPart {
  public:
-  virtual void message_arrived_locked(std::unique_ptr<std::byte[]>, std::size_t) {}
+  virtual void message_arrived_locked(Bytes) {}
   virtual void chunk_announced_locked(const BulkHeader&, AnnouncementId) {}
   /// After each progress: send what became sendable.
   virtual void after_progress_locked() {}
@@ -63,13 +64,15 @@ class EndpointPart {
   virtual void before_sleep_locked() {}
   /// By the consumer, without the lock; returns true when anything was consumed.
   virtual bool consume() { return false; }
+  /// Once, without the lock; consume() follows.
   virtual void failed(const Error&) {}
 
  protected:
   ~EndpointPart() = default;
 };
 
-/// Completion of one send, announce or fetch; owned by whoever started it. Called under the lock.
+/// Completion of one send, announce or fetch; owned by whoever started it. Called under the lock,
+/// possibly before the call that started the operation has returned.
 class WireCompletion {
  public:
   virtual void finished_locked(bool ok) = 0;
@@ -100,8 +103,9 @@ class Endpoint final : private WireHandler {
   template <typename Predicate>
   WaitOutcome wait(Predicate&& done, Deadline deadline) {
     if (done()) return WaitOutcome::done;
+    using Function = std::remove_reference_t<Predicate>;
     return wait_until(
-        [](void* context) { return static_cast<bool>((*static_cast<Predicate*>(context))()); },
+        [](void* context) { return static_cast<bool>((*static_cast<Function*>(context))()); },
         const_cast<void*>(static_cast<const void*>(&done)), deadline);
   }
 
@@ -109,7 +113,10 @@ class Endpoint final : private WireHandler {
   void start_progress_thread();
   /// Drives in the calling thread until failure or stop(). The server's loop.
   void run();
+  /// Ends run() and the progress thread (and joins it). Afterwards nothing drives.
   void stop();
+  /// stop(), and the wire lets go of every buffer. Parts call it before they go.
+  void close();
 
   void fail(Error error);
   bool has_failed() const { return failed_.load(std::memory_order_acquire); }
@@ -117,30 +124,43 @@ class Endpoint final : private WireHandler {
   const Error& failure() const { return failure_; }
 
   // For Channel and Bulk.
-  SpinLock& lock() { return lock_; }
-  Wire& wire() { return *wire_; }
   void attach(EndpointPart* part) { parts_.push_back(part); }
+  void lock() { lock_.lock(); }
+  /// Also reports a failure that was noted under the lock, and sees to it that operations which did
+  /// not finish at once are driven.
+  void unlock();
+  void fail_locked(Error error);
+  void send_locked(Bytes message, WireCompletion* completion);
+  void announce_locked(const BulkHeader& header, const std::byte* data, WireCompletion* completion);
+  void fetch_locked(AnnouncementId announcement, MutableBytes destination,
+                    WireCompletion* completion);
+  void drop_locked(AnnouncementId announcement);
   /// One round of progress and consumption; true when something happened.
   bool progress();
+  /// Lets the parts consume what is ready, unless another thread is at it.
+  bool consume_all();
   /// Wakes threads whose predicate may have changed outside of consumption.
   void notify();
-  /// Something stayed unsent: sees to it that a driver is awake soon. Lock not held.
-  void want_progress();
 
  private:
   Endpoint(std::unique_ptr<Wire> wire, EndpointOptions options);
 
   void message_arrived(Bytes message) override;
-  void message_arrived(std::unique_ptr<std::byte[]> message, std::size_t size) override;
   void chunk_announced(const BulkHeader& header, AnnouncementId announcement) override;
   void send_finished(void* cookie, bool ok) override;
   void fetch_finished(void* cookie, bool ok) override;
   void wire_failed(Error error) override;
 
   WaitOutcome wait_until(bool (*done)(void*), void* context, Deadline deadline);
-  void drive(bool may_spin);
-  bool consume_all();
-  bool control_closed() const;
+  bool spin_until(bool (*done)(void*), void* context, Deadline deadline);
+  void sleep_until_change(std::uint64_t seen, Deadline deadline);
+  void drive();
+  void sleep_on_wire(Deadline deadline);
+  void leave_to_spinners();
+  void idle_locked();
+  void kick_driver();
+  void close_wire();
+  void check_control();
 
   const EndpointOptions options_;
   const std::unique_ptr<Wire> wire_;
@@ -150,23 +170,27 @@ class Endpoint final : private WireHandler {
   std::atomic<int> control_descriptor_{-1};
 
   SpinLock lock_;                     // guards the wire and the parts' sending state
-  std::mutex consuming_;              // the consumer role
-  std::atomic<bool> consume_again_{false};
+  std::size_t unfinished_ = 0;        // operations of the wire; under the lock
+  bool closed_ = false;               // under the lock
+  std::atomic<bool> consuming_{false};      // the consumer role
+  std::atomic<bool> consume_again_{false};  // asked for while somebody held it
 
   std::mutex sleep_mutex_;            // guards the condition variables' sleeps only
   std::condition_variable changed_;   // consumption, failure
   std::condition_variable unpark_;    // the parked driver should look again
-  std::atomic<std::uint64_t> consumptions_{0};
+  std::atomic<std::uint64_t> changes_{0};
   std::atomic<int> sleepers_{0};      // threads on changed_
   std::atomic<int> spinners_{0};      // threads that make progress themselves
-  std::atomic<bool> parked_{false};   // the driver left the wire to the spinners
+  std::atomic<int> drivers_{0};       // threads in drive(), 0 or 1
+  std::atomic<bool> driver_asleep_{false};  // for long, with no operation to look after
+  std::atomic<bool> driver_parked_{false};
 
   std::atomic<bool> failed_{false};
   std::atomic<bool> stopping_{false};
   std::mutex failure_mutex_;
   Error failure_;
-  std::atomic<bool> failure_pending_{false};  // set under the lock, reported outside of it
-  Error pending_failure_;
+  std::atomic<bool> failure_noted_{false};  // under the lock; reported by unlock()
+  Error noted_failure_;
   std::thread progress_thread_;
 };
 

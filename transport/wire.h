@@ -9,7 +9,7 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
+#include <string>
 
 #include "base/bytes.h"
 #include "base/result.h"
@@ -29,8 +29,6 @@ class WireHandler {
  public:
   /// A message of the peer. The bytes may be shared with it: copy, then look. Valid during the call.
   virtual void message_arrived(Bytes message) = 0;
-  /// A message as a buffer of its own, which the wire fetched (it was too large to be delivered).
-  virtual void message_arrived(std::unique_ptr<std::byte[]> message, std::size_t size) = 0;
   /// The peer has a chunk for us. Nothing moves before fetch().
   virtual void chunk_announced(const BulkHeader& header, AnnouncementId announcement) = 0;
   /// A send() or announce() with this cookie no longer needs its buffer. For announce(): the peer
@@ -68,7 +66,11 @@ class Wire {
   /// False: there is work already, call progress() first.
   virtual bool arm() = 0;
 
-  /// "shm/tcp…": what a person wants to know in a log line.
+  /// Ends the connection: every operation finishes, not ok, before it returns; afterwards no buffer
+  /// is in use and the handler is not called. Nothing but the destructor may follow.
+  virtual void close() = 0;
+
+  /// "posix, cma": the paths that carry bytes, as a person wants to see them in a log line.
   virtual std::string description() const = 0;
 };
 
