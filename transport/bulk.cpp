@@ -19,8 +19,8 @@ struct Bulk::Transfer {
   std::uint64_t offset;  // of data in the transfer
   Bytes data;
   Done done;
-  std::size_t announced = 0;   // bytes
-  std::uint32_t in_flight = 0; // chunks
+  std::size_t announced = 0;    // bytes
+  std::uint32_t in_flight = 0;  // chunks
   bool announcing = false;
   bool broken = false;
 };

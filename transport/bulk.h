@@ -11,8 +11,8 @@
 // registered afterwards.
 //
 // Threads: all functions from any thread; callbacks come from the consuming thread (Endpoint) with
-// no lock held, once each, also on failure; after close() none comes. On an endpoint that has failed a callback may come
-// before the function returns.
+// no lock held, once each, also on failure; after close() none comes. On an endpoint that has
+// failed a callback may come before the function returns.
 #pragma once
 
 #include <atomic>
@@ -33,8 +33,8 @@ namespace remora::transport {
 
 struct BulkOptions {
   std::size_t chunk_bytes = 1 << 20;
-  std::uint32_t chunks_announced = 8;         // of one transfer, at a time
-  std::uint32_t unaccepted_limit = 65536;     // chunks announced to us: beyond, a violation
+  std::uint32_t chunks_announced = 8;      // of one transfer, at a time
+  std::uint32_t unaccepted_limit = 65536;  // chunks announced to us: beyond, a violation
 };
 
 class Bulk final : private EndpointPart {
@@ -52,8 +52,8 @@ class Bulk final : private EndpointPart {
   /// A piece of a transfer that is produced in pieces: at most chunk_bytes, at `offset`.
   void send_chunk(std::uint64_t transfer, std::uint64_t offset, Bytes data, Done done);
 
-  /// Accepts the chunk [offset, offset + destination.size()) of a transfer: the chunk boundaries are
-  /// the sender's, multiples of chunk_bytes. A chunk of another size is a violation.
+  /// Accepts the chunk [offset, offset + destination.size()) of a transfer: the chunk boundaries
+  /// are the sender's, multiples of chunk_bytes. A chunk of another size is a violation.
   void accept(std::uint64_t transfer, std::uint64_t offset, MutableBytes destination, Done done);
   /// Accepts all chunks of a transfer of destination.size() bytes.
   void accept_all(std::uint64_t transfer, MutableBytes destination, Done done);

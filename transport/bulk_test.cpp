@@ -53,8 +53,8 @@ TEST_P(BulkPath, MovesBytesOfManySizes) {
   ASSERT_NE(pair, nullptr);
   pair->start_threads();
   std::uint64_t transfer = 1;
-  for (const std::size_t size : {1ul, 4096ul, (1ul << 20) - 1, 1ul << 20, (1ul << 20) + 1,
-                                 (20ul << 20) + 12345}) {
+  for (const std::size_t size :
+       {1ul, 4096ul, (1ul << 20) - 1, 1ul << 20, (1ul << 20) + 1, (20ul << 20) + 12345}) {
     const auto source = random_bytes(size, static_cast<unsigned>(size));
     std::vector<std::byte> destination(size);
     Outcome sent, landed;
@@ -83,11 +83,11 @@ TEST_P(BulkPath, TheReceiverSetsThePace) {
   for (std::size_t chunk = 0; chunk < 16; ++chunk) {
     EXPECT_EQ(sent.calls, 0);
     Outcome landed;
-    pair->b->bulk.accept(5, chunk << 16,
-                         MutableBytes(destination).subspan(chunk << 16, 64 << 10), landed.done());
-    ASSERT_EQ(pair->b->endpoint->wait([&] { return landed.calls == 1; },
-                                      Deadline::in_ms(kPatienceMs)),
-              WaitOutcome::done);
+    pair->b->bulk.accept(5, chunk << 16, MutableBytes(destination).subspan(chunk << 16, 64 << 10),
+                         landed.done());
+    ASSERT_EQ(
+        pair->b->endpoint->wait([&] { return landed.calls == 1; }, Deadline::in_ms(kPatienceMs)),
+        WaitOutcome::done);
   }
   ASSERT_EQ(pair->a->endpoint->wait([&] { return sent.calls == 1; }, Deadline::in_ms(kPatienceMs)),
             WaitOutcome::done);

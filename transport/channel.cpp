@@ -51,7 +51,8 @@ Channel::Channel(Endpoint& endpoint, Receiver& receiver, ChannelOptions options)
 Channel::~Channel() { endpoint_.close(); }
 
 Error Channel::violation(const char* what) {
-  return {ErrorKind::invalid_input, 0, fmt::format("The peer sends a malformed message: {}.", what)};
+  return {ErrorKind::invalid_input, 0,
+          fmt::format("The peer sends a malformed message: {}.", what)};
 }
 
 // --- Sending -----------------------------------------------------------------------------------
@@ -144,8 +145,9 @@ void Channel::acknowledge_locked() {
 /// What the wire has let go of returns to the pool: from the front, the rest follows later.
 void Channel::reclaim_locked(std::deque<std::unique_ptr<Batch>>& list) {
   while (!list.empty() && !list.front()->sending) {
-    const bool answered = list.front()->records == 0 ||
-                          list.front()->last_sequence() <= acknowledged_.load(std::memory_order_relaxed);
+    const bool answered =
+        list.front()->records == 0 ||
+        list.front()->last_sequence() <= acknowledged_.load(std::memory_order_relaxed);
     if (!answered) break;
     if (list.front()->capacity == options_.batch_bytes && pool_.size() < kPoolLimit) {
       pool_.push_back(std::move(list.front()));
@@ -207,8 +209,8 @@ void Channel::message_arrived_locked(Bytes message) {
                          0,
                          header->first_sequence,
                          header->records});
-  for (auto next = early_.begin();
-       next != early_.end() && next->first == expected_sequence_; next = early_.erase(next)) {
+  for (auto next = early_.begin(); next != early_.end() && next->first == expected_sequence_;
+       next = early_.erase(next)) {
     expected_sequence_ += next->second.records_left;
     inbound_.push_back(std::move(next->second));
   }
@@ -256,7 +258,8 @@ bool Channel::consume_records(Inbound& inbound) {
       endpoint_.fail(violation("a record of an impossible size"));
       return false;
     }
-    if (receiver_.consume(inbound.next_sequence, rest.first(*size)) == Consumed::later) return false;
+    if (receiver_.consume(inbound.next_sequence, rest.first(*size)) == Consumed::later)
+      return false;
     consumed_.store(inbound.next_sequence++, std::memory_order_release);
     inbound.next += *size;
     --inbound.records_left;

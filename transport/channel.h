@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// An ordered, acknowledged stream of opaque records in each direction, over an Endpoint: the command
-// stream one way, replies and completions the other.
+// An ordered, acknowledged stream of opaque records in each direction, over an Endpoint: the
+// command stream one way, replies and completions the other.
 //
 // Sequence numbers are 1, 2, 3 … in the order in which records are committed, across all threads,
 // since CUDA's order between threads is the order in which calls return. Records travel in batches:
@@ -31,11 +31,11 @@
 namespace remora::transport {
 
 struct ChannelOptions {
-  std::size_t batch_bytes = 16 << 10;            // a batch is closed when the next record would pass it
-  std::uint32_t messages_in_flight = 4;          // up to here a record goes out at once; beyond,
-                                                 // when its batch is full or flush() asks
-  std::size_t unacknowledged_limit = 64 << 20;   // begin() waits beyond; counted as a stall
-  std::size_t inbound_limit = 256 << 20;         // received and not yet consumed: beyond, a violation
+  std::size_t batch_bytes = 16 << 10;    // a batch is closed when the next record would pass it
+  std::uint32_t messages_in_flight = 4;  // up to here a record goes out at once; beyond,
+                                         // when its batch is full or flush() asks
+  std::size_t unacknowledged_limit = 64 << 20;  // begin() waits beyond; counted as a stall
+  std::size_t inbound_limit = 256 << 20;  // received and not yet consumed: beyond, a violation
 };
 
 enum class Consumed { yes, later };
@@ -124,9 +124,9 @@ class Channel final : private EndpointPart {
   const ChannelOptions options_;
 
   // Sending, under the endpoint's lock.
-  std::unique_ptr<Batch> current_;                      // being filled, may be null
-  std::deque<std::unique_ptr<Batch>> in_flight_;        // sent, in order, not acknowledged
-  std::deque<std::unique_ptr<Batch>> acknowledgements_; // messages without records, being sent
+  std::unique_ptr<Batch> current_;                       // being filled, may be null
+  std::deque<std::unique_ptr<Batch>> in_flight_;         // sent, in order, not acknowledged
+  std::deque<std::unique_ptr<Batch>> acknowledgements_;  // messages without records, being sent
   std::vector<std::unique_ptr<Batch>> pool_;
   std::uint64_t next_sequence_ = 1;
   std::atomic<std::size_t> unacknowledged_bytes_{0};
@@ -134,14 +134,14 @@ class Channel final : private EndpointPart {
   std::atomic<std::uint64_t> acknowledged_{0};
 
   // Receiving.
-  std::deque<Inbound> inbound_;              // in order; under the lock
-  std::map<std::uint64_t, Inbound> early_;   // by first sequence; under the lock
-  std::uint64_t expected_sequence_ = 1;      // under the lock
-  std::size_t inbound_bytes_ = 0;            // under the lock
+  std::deque<Inbound> inbound_;             // in order; under the lock
+  std::map<std::uint64_t, Inbound> early_;  // by first sequence; under the lock
+  std::uint64_t expected_sequence_ = 1;     // under the lock
+  std::size_t inbound_bytes_ = 0;           // under the lock
   std::atomic<bool> has_inbound_{false};
   std::atomic<std::uint64_t> consumed_{0};
-  std::uint64_t consumed_told_ = 0;          // under the lock: last acknowledged
-  std::uint32_t batches_since_told_ = 0;     // under the lock
+  std::uint64_t consumed_told_ = 0;       // under the lock: last acknowledged
+  std::uint32_t batches_since_told_ = 0;  // under the lock
 };
 
 }  // namespace remora::transport

@@ -44,7 +44,7 @@ TEST_P(ChannelPath, DeliversRecordsOfManySizesInOrder) {
     ASSERT_EQ(pair->a->post(sizes.back(), static_cast<unsigned char>(i)), i + 1);
   }
   pair->a->channel.flush();
-  ASSERT_EQ(pair->a->endpoint->wait([&] { return pair->b->received() == kRecords; },
+  ASSERT_EQ(pair->b->endpoint->wait([&] { return pair->b->received() == kRecords; },
                                     Deadline::in_ms(kPatienceMs)),
             WaitOutcome::done);
   for (std::size_t i = 0; i < kRecords; ++i) {
@@ -77,7 +77,7 @@ TEST_P(ChannelPath, KeepsOrderAmongThreadsOfOneSender) {
   }
   for (auto& thread : threads) thread.join();
   pair->a->channel.flush();
-  ASSERT_EQ(pair->a->endpoint->wait([&] { return pair->b->received() == kThreads * kEach; },
+  ASSERT_EQ(pair->b->endpoint->wait([&] { return pair->b->received() == kThreads * kEach; },
                                     Deadline::in_ms(kPatienceMs)),
             WaitOutcome::done);
   for (std::size_t i = 0; i < pair->b->sequences.size(); ++i) {
@@ -112,7 +112,7 @@ TEST_P(ChannelPath, FlowControlBoundsWhatIsUnacknowledged) {
   pair->start_threads();
   for (int i = 0; i < 1000; ++i) ASSERT_NE(pair->a->post(512, 3), 0u);
   pair->a->channel.flush();
-  ASSERT_EQ(pair->a->endpoint->wait([&] { return pair->b->received() == 1000; },
+  ASSERT_EQ(pair->b->endpoint->wait([&] { return pair->b->received() == 1000; },
                                     Deadline::in_ms(kPatienceMs)),
             WaitOutcome::done);
   EXPECT_GT(pair->a->endpoint->counters().stalls.load(), 0u);

@@ -118,8 +118,9 @@ Result<AddressList> resolve(const HostPort& address, int flags) {
   const int status = getaddrinfo(address.host.c_str(), fmt::format("{}", address.port).c_str(),
                                  &hints, &list.first);
   if (status != 0) {
-    return Error{ErrorKind::not_found, 0,
-                 fmt::format("The host '{}' is not known: {}.", address.host, gai_strerror(status))};
+    return Error{
+        ErrorKind::not_found, 0,
+        fmt::format("The host '{}' is not known: {}.", address.host, gai_strerror(status))};
   }
   return list;
 }
@@ -184,9 +185,9 @@ Result<UniqueFd> connect_tcp(const HostPort& server, Deadline deadline) {
     if (deadline.passed()) break;
   }
   const bool late = last.kind == ErrorKind::timed_out;
-  return Error{late ? ErrorKind::timed_out : ErrorKind::unavailable, last.code,
-               fmt::format("No server can be reached at {}:{}: {}", server.host, server.port,
-                           last.text)};
+  return Error{
+      late ? ErrorKind::timed_out : ErrorKind::unavailable, last.code,
+      fmt::format("No server can be reached at {}:{}: {}", server.host, server.port, last.text)};
 }
 
 Result<UniqueFd> listen_tcp(const HostPort& address) {

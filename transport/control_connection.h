@@ -46,7 +46,8 @@ Result<> send_frame(int socket, std::uint16_t protocol_version, std::uint16_t ty
                     Deadline deadline);
 /// Also takes frames of another protocol version when `their_version` is given (to read a refusal).
 Result<Frame> receive_frame(int socket, std::uint16_t protocol_version, Deadline deadline,
-                            std::size_t limit = kFrameLimit, std::uint16_t* their_version = nullptr);
+                            std::size_t limit = kFrameLimit,
+                            std::uint16_t* their_version = nullptr);
 
 /// Assembles one frame from a non-blocking socket, for a loop that serves many at once.
 class FrameReader {

@@ -26,7 +26,8 @@ constexpr auto kParkTime = std::chrono::milliseconds(1);
 constexpr auto kWaiterSleep = std::chrono::milliseconds(200);
 constexpr std::uint64_t kControlCheckNs = 1'000'000;
 constexpr int kSpinsPerClock = 32;
-constexpr int kIdleSpins = 256;  // of a driver that spins for ever: then acknowledge what was consumed
+constexpr int kIdleSpins =
+    256;  // of a driver that spins for ever: then acknowledge what was consumed
 
 }  // namespace
 
@@ -40,9 +41,7 @@ std::unique_ptr<Endpoint> Endpoint::over(std::unique_ptr<Wire> wire, EndpointOpt
 }
 
 Endpoint::Endpoint(std::unique_ptr<Wire> wire, EndpointOptions options)
-    : options_(options),
-      wire_(std::move(wire)),
-      wake_(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {
+    : options_(options), wire_(std::move(wire)), wake_(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {
   wire_->set_handler(this);
 }
 
@@ -180,7 +179,8 @@ void Endpoint::check_control() {
   char byte;
   const ssize_t got = recv(descriptor, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
   if (got > 0) {
-    fail({ErrorKind::invalid_input, 0, "The peer sends on a control connection that is to be silent."});
+    fail({ErrorKind::invalid_input, 0,
+          "The peer sends on a control connection that is to be silent."});
   } else if (got == 0) {
     fail({ErrorKind::unavailable, 0, "The peer has closed the connection."});
   } else if (errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR) {
@@ -199,6 +199,7 @@ bool Endpoint::progress() {
     }
     unlock();
   }
+  if (something) notify();  // an acknowledgement is news too, and is never consumed
   return consume_all() || something;
 }
 
@@ -343,9 +344,8 @@ void Endpoint::drive() {
 void Endpoint::leave_to_spinners() {
   std::unique_lock hold(sleep_mutex_);
   driver_parked_.store(true);
-  unpark_.wait_for(hold, kParkTime, [&] {
-    return spinners_.load() == 0 || stopping_.load() || has_failed();
-  });
+  unpark_.wait_for(hold, kParkTime,
+                   [&] { return spinners_.load() == 0 || stopping_.load() || has_failed(); });
   driver_parked_.store(false);
 }
 

@@ -35,20 +35,21 @@
 namespace remora::transport {
 
 struct EndpointOptions {
-  std::uint32_t spin_us = 30;          // of a waiting thread, before it sleeps; ~0u: for ever
-  std::uint32_t run_spin_us = 0;       // of run() and the progress thread, before they sleep
-  bool same_host = false;              // keep off network devices other than the loopback one
+  std::uint32_t spin_us = 30;     // of a waiting thread, before it sleeps; ~0u: for ever
+  std::uint32_t run_spin_us = 0;  // of run() and the progress thread, before they sleep
+  bool same_host = false;         // both ends say the same: UCX may use shared memory, and of
+                                  // network devices only the loopback one
 };
 
 /// Relaxed atomics: read at any time.
 struct EndpointCounters {
   std::atomic<std::uint64_t> messages_sent{0};
   std::atomic<std::uint64_t> messages_received{0};
-  std::atomic<std::uint64_t> bytes_sent{0};      // channel messages and bulk data
+  std::atomic<std::uint64_t> bytes_sent{0};  // channel messages and bulk data
   std::atomic<std::uint64_t> bytes_received{0};
-  std::atomic<std::uint64_t> stalls{0};          // waits for flow control
-  std::atomic<std::uint64_t> sleeps{0};          // times a thread went to sleep on the descriptor
-  std::atomic<std::uint64_t> waits{0};           // wait() calls that did not find it done already
+  std::atomic<std::uint64_t> stalls{0};  // waits for flow control
+  std::atomic<std::uint64_t> sleeps{0};  // times a thread went to sleep on the descriptor
+  std::atomic<std::uint64_t> waits{0};   // wait() calls that did not find it done already
 };
 
 enum class WaitOutcome { done, timed_out, failed };
@@ -166,22 +167,22 @@ class Endpoint final : private WireHandler {
   const std::unique_ptr<Wire> wire_;
   std::vector<EndpointPart*> parts_;  // fixed after connect()
   EndpointCounters counters_;
-  UniqueFd wake_;                     // an eventfd that ends a driver's sleep
+  UniqueFd wake_;  // an eventfd that ends a driver's sleep
   std::atomic<int> control_descriptor_{-1};
 
-  SpinLock lock_;                     // guards the wire and the parts' sending state
-  std::size_t unfinished_ = 0;        // operations of the wire; under the lock
-  bool closed_ = false;               // under the lock
+  SpinLock lock_;                           // guards the wire and the parts' sending state
+  std::size_t unfinished_ = 0;              // operations of the wire; under the lock
+  bool closed_ = false;                     // under the lock
   std::atomic<bool> consuming_{false};      // the consumer role
   std::atomic<bool> consume_again_{false};  // asked for while somebody held it
 
-  std::mutex sleep_mutex_;            // guards the condition variables' sleeps only
-  std::condition_variable changed_;   // consumption, failure
-  std::condition_variable unpark_;    // the parked driver should look again
+  std::mutex sleep_mutex_;           // guards the condition variables' sleeps only
+  std::condition_variable changed_;  // consumption, failure
+  std::condition_variable unpark_;   // the parked driver should look again
   std::atomic<std::uint64_t> changes_{0};
-  std::atomic<int> sleepers_{0};      // threads on changed_
-  std::atomic<int> spinners_{0};      // threads that make progress themselves
-  std::atomic<int> drivers_{0};       // threads in drive(), 0 or 1
+  std::atomic<int> sleepers_{0};            // threads on changed_
+  std::atomic<int> spinners_{0};            // threads that make progress themselves
+  std::atomic<int> drivers_{0};             // threads in drive(), 0 or 1
   std::atomic<bool> driver_asleep_{false};  // for long, with no operation to look after
   std::atomic<bool> driver_parked_{false};
 

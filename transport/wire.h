@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a transport must be able to do, and no more: send one message, announce and fetch bulk bytes,
-// make progress, and sleep. `ucx/` is the real one, `fake/` an in-memory pair for tests. Everything
-// with logic (order, acknowledgement, waiting, transfers) stands above and knows only this.
+// What a transport must be able to do, and no more: send one message, announce and fetch bulk
+// bytes, make progress, and sleep. `ucx/` is the real one, `fake/` an in-memory pair for tests.
+// Everything with logic (order, acknowledgement, waiting, transfers) stands above and knows only
+// this.
 //
 // Threads: none of its own that call back. Every call is made under the Endpoint's lock, and the
-// handler is called only from within progress(), send() or fetch(), under the same lock; it must not
-// call back into the wire.
+// handler is called only from within progress(), send() or fetch(), under the same lock; it must
+// not call back into the wire.
 #pragma once
 
 #include <cstdint>
@@ -27,7 +28,8 @@ struct BulkHeader {
 
 class WireHandler {
  public:
-  /// A message of the peer. The bytes may be shared with it: copy, then look. Valid during the call.
+  /// A message of the peer. The bytes may be shared with it: copy, then look. Valid during the
+  /// call.
   virtual void message_arrived(Bytes message) = 0;
   /// The peer has a chunk for us. Nothing moves before fetch().
   virtual void chunk_announced(const BulkHeader& header, AnnouncementId announcement) = 0;

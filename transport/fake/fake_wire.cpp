@@ -54,7 +54,8 @@ struct FakeWire::Link {
   void arrive(Side& side, Event event) {
     auto at = side.arriving.end();
     if (options.reorder_seed != 0 && !side.arriving.empty()) {
-      at -= static_cast<std::ptrdiff_t>(random() % std::min<std::size_t>(side.arriving.size() + 1, 4));
+      at -= static_cast<std::ptrdiff_t>(random() %
+                                        std::min<std::size_t>(side.arriving.size() + 1, 4));
     }
     side.arriving.insert(at, std::move(event));
     wake(side);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A Wire between two endpoints of one process, for tests: it can deliver messages out of order, hold
-// them back, hand over bytes that no peer sent, and break. Nothing here knows what a message means.
+// A Wire between two endpoints of one process, for tests: it can deliver messages out of order,
+// hold them back, hand over bytes that no peer sent, and break. Nothing here knows what a message
+// means.
 //
 // Threads: as Wire says, for each end; the two ends may be driven by different threads.
 #pragma once

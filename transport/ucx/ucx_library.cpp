@@ -16,8 +16,8 @@ namespace {
 // What UCX reads while it is loaded, whatever prefix is asked for later: it is a property of the
 // process. LOG_LEVEL: errors reach us as status codes, and stderr belongs to the program.
 constexpr const char* kQuietly[] = {
-    "UCX_HANDLE_ERRORS=none", "UCX_MEM_EVENTS=n",           "UCX_VFS_ENABLE=n",
-    "UCX_LOG_LEVEL=fatal",    "UCX_WARN_UNUSED_ENV_VARS=n", "UCX_MEM_MALLOC_HOOKS=n",
+    "UCX_HANDLE_ERRORS=none",      "UCX_MEM_EVENTS=n",           "UCX_VFS_ENABLE=n",
+    "UCX_LOG_LEVEL=fatal",         "UCX_WARN_UNUSED_ENV_VARS=n", "UCX_MEM_MALLOC_HOOKS=n",
     "UCX_MEM_MMAP_HOOK_MODE=none",
 };
 
@@ -27,8 +27,8 @@ bool names_same_variable(std::string_view a, std::string_view b) {
 }
 
 /// The caller's environment with kQuietly over it, in force while the object lives. The strings are
-/// the caller's own, so a pointer that a concurrent getenv() returned stays good; the array is never
-/// freed, for a concurrent reader may still walk it.
+/// the caller's own, so a pointer that a concurrent getenv() returned stays good; the array is
+/// never freed, for a concurrent reader may still walk it.
 class QuietEnvironment {
  public:
   QuietEnvironment() : before_(environ) {
@@ -65,13 +65,14 @@ Result<UcxLibrary> load() {
   void* ucp = open_quietly("libucp.so.0");
   if (ucp == nullptr) {
     const char* reason = dlerror();
-    return Error{ErrorKind::unavailable, 0,
-                 fmt::format("UCX cannot be loaded: {}.", reason != nullptr ? reason : "no reason")};
+    return Error{
+        ErrorKind::unavailable, 0,
+        fmt::format("UCX cannot be loaded: {}.", reason != nullptr ? reason : "no reason")};
   }
   UcxLibrary library;
   const char* missing = nullptr;
-#define REMORA_UCP_FIND(name)                                                                 \
-  library.name = reinterpret_cast<decltype(library.name)>(dlsym(ucp, "ucp_" #name));          \
+#define REMORA_UCP_FIND(name)                                                        \
+  library.name = reinterpret_cast<decltype(library.name)>(dlsym(ucp, "ucp_" #name)); \
   if (library.name == nullptr) missing = "ucp_" #name;
   REMORA_UCP_FUNCTIONS(REMORA_UCP_FIND)
 #undef REMORA_UCP_FIND

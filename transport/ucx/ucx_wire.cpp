@@ -21,7 +21,7 @@ enum : unsigned { kMessageId = 1, kChunkId = 2 };
 constexpr std::uint64_t kCloseMs = 200;
 
 struct Setting {
-  const char* name;       // as UCX knows it
+  const char* name;  // as UCX knows it
   std::string value;
 };
 
@@ -52,24 +52,26 @@ struct UcxWire::Operation {
   BulkHeader header;
 };
 
-UcxWire::UcxWire(const UcxLibrary& ucp) : ucp_(ucp) {}
+UcxWire::UcxWire(const UcxLibrary& ucp, Options options)
+    : ucp_(ucp), same_host_(options.same_host) {}
 
 Result<std::unique_ptr<Wire>> UcxWire::open(Options options) {
   REMORA_TRY(const UcxLibrary* ucp, UcxLibrary::open());
-  auto wire = std::unique_ptr<UcxWire>(new UcxWire(*ucp));
-  REMORA_TRY_DO(wire->start(options));
+  auto wire = std::unique_ptr<UcxWire>(new UcxWire(*ucp, options));
+  REMORA_TRY_DO(wire->start());
   return std::unique_ptr<Wire>(std::move(wire));
 }
 
-Result<> UcxWire::start(Options options) {
+Result<> UcxWire::start() {
   ucp_config_t* config = nullptr;
   ucs_status_t status = ucp_.config_read("REMORA", nullptr, &config);
   if (status != UCS_OK) return ucp_.error("to read its configuration (REMORA_UCX_*)", status);
-  for (const Setting& setting : default_settings(options.same_host)) {
+  for (const Setting& setting : default_settings(same_host_)) {
     status = ucp_.config_modify(config, setting.name, setting.value.c_str());
     if (status != UCS_OK) {
       ucp_.config_release(config);
-      return ucp_.error(fmt::format("to set {} to '{}'", setting.name, setting.value).c_str(), status);
+      return ucp_.error(fmt::format("to set {} to '{}'", setting.name, setting.value).c_str(),
+                        status);
     }
   }
   ucp_params_t params{};
@@ -91,8 +93,8 @@ Result<> UcxWire::start(Options options) {
   if (status != UCS_OK) return ucp_.error("to give an address", status);
 
   // Before any address is given away: a message that finds no handler would be dropped.
-  const std::pair<unsigned, ucp_am_recv_callback_t> handlers[] = {{kMessageId, &UcxWire::on_message},
-                                                                  {kChunkId, &UcxWire::on_chunk}};
+  const std::pair<unsigned, ucp_am_recv_callback_t> handlers[] = {
+      {kMessageId, &UcxWire::on_message}, {kChunkId, &UcxWire::on_chunk}};
   for (const auto& [id, callback] : handlers) {
     ucp_am_handler_param_t handler{};
     handler.field_mask = UCP_AM_HANDLER_PARAM_FIELD_ID | UCP_AM_HANDLER_PARAM_FIELD_FLAGS |
@@ -115,12 +117,13 @@ UcxWire::~UcxWire() {
 }
 
 Result<> UcxWire::connect(Bytes peer_address) {
-  if (peer_address.empty()) return Error{ErrorKind::invalid_input, 0, "The peer's address is empty."};
+  if (peer_address.empty())
+    return Error{ErrorKind::invalid_input, 0, "The peer's address is empty."};
   ucp_ep_params_t params{};
   params.field_mask = UCP_EP_PARAM_FIELD_REMOTE_ADDRESS | UCP_EP_PARAM_FIELD_ERR_HANDLING_MODE |
                       UCP_EP_PARAM_FIELD_ERR_HANDLER;
   params.address = reinterpret_cast<const ucp_address_t*>(peer_address.data());
-  params.err_mode = UCP_ERR_HANDLING_MODE_PEER;
+  params.err_mode = same_host_ ? UCP_ERR_HANDLING_MODE_NONE : UCP_ERR_HANDLING_MODE_PEER;
   params.err_handler.cb = &UcxWire::on_error;
   params.err_handler.arg = this;
   const ucs_status_t status = ucp_.ep_create(worker_, &params, &endpoint_);
@@ -139,7 +142,7 @@ void UcxWire::close() {
   if (endpoint_ != nullptr) {
     ucp_request_param_t param{};
     param.op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS;
-    param.flags = UCP_EP_CLOSE_FLAG_FORCE;
+    param.flags = same_host_ ? 0 : UCP_EP_CLOSE_FLAG_FORCE;  // needs error handling
     closing = ucp_.ep_close_nbx(endpoint_, &param);
     endpoint_ = nullptr;
   }
@@ -168,8 +171,8 @@ void UcxWire::send(Bytes message, void* cookie) {
   param.cb.send = &UcxWire::on_sent;
   param.user_data = operation;
   param.flags = UCP_AM_SEND_FLAG_EAGER;
-  started(operation,
-          ucp_.am_send_nbx(endpoint_, kMessageId, nullptr, 0, message.data(), message.size(), &param));
+  started(operation, ucp_.am_send_nbx(endpoint_, kMessageId, nullptr, 0, message.data(),
+                                      message.size(), &param));
 }
 
 void UcxWire::announce(const BulkHeader& header, const std::byte* data, void* cookie) {
@@ -281,8 +284,8 @@ ucs_status_t UcxWire::on_chunk(void* self, const void* header, std::size_t heade
   auto* wire = static_cast<UcxWire*>(self);
   if (wire->closed_) return UCS_OK;
   BulkHeader chunk;
-  const bool well_formed = header_bytes == sizeof chunk &&
-                           (param->recv_attr & UCP_AM_RECV_ATTR_FLAG_RNDV) != 0;
+  const bool well_formed =
+      header_bytes == sizeof chunk && (param->recv_attr & UCP_AM_RECV_ATTR_FLAG_RNDV) != 0;
   if (well_formed) chunk = load_unaligned<BulkHeader>(header);
   if (!well_formed || chunk.size_bytes != bytes || bytes == 0) {
     wire->handler_->wire_failed(
@@ -315,7 +318,8 @@ std::string UcxWire::description() const {
     const std::size_t colon = line.rfind(':', slash);
     if (colon == line.npos || colon < lane) continue;
     std::string path(line.substr(colon + 1, slash - colon - 1));
-    if (std::find(paths.begin(), paths.end(), path) == paths.end()) paths.push_back(std::move(path));
+    if (std::find(paths.begin(), paths.end(), path) == paths.end())
+      paths.push_back(std::move(path));
   }
   std::free(text);
   return paths.empty() ? "unknown" : fmt::format("{}", fmt::join(paths, ", "));

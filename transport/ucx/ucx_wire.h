@@ -22,7 +22,9 @@ namespace remora::transport {
 class UcxWire final : public Wire {
  public:
   struct Options {
-    bool same_host = false;  // of network devices only the loopback one
+    /// Both ends say the same. True: of network devices only the loopback one, and UCX does not
+    /// watch the peer (the control connection does), since its shared memory paths cannot.
+    bool same_host = false;
   };
 
   /// Errors: unavailable (no UCX), system (UCX's own).
@@ -47,9 +49,9 @@ class UcxWire final : public Wire {
 
  private:
   struct Operation;
-  explicit UcxWire(const UcxLibrary& ucp);
+  UcxWire(const UcxLibrary& ucp, Options options);
 
-  Result<> start(Options options);
+  Result<> start();
   void started(Operation* operation, ucs_status_ptr_t request);
   void finish(Operation* operation, ucs_status_t status);
   void handler_finished(const Operation& operation, bool ok);
@@ -63,6 +65,7 @@ class UcxWire final : public Wire {
   static void on_error(void* self, ucp_ep_h endpoint, ucs_status_t status);
 
   const UcxLibrary& ucp_;
+  const bool same_host_;
   WireHandler* handler_ = nullptr;
   ucp_context_h context_ = nullptr;
   ucp_worker_h worker_ = nullptr;
@@ -74,7 +77,7 @@ class UcxWire final : public Wire {
 
   std::unordered_map<AnnouncementId, void*> announced_;  // UCX's descriptors of chunks not fetched
   AnnouncementId next_announcement_ = 1;
-  std::unordered_set<Operation*> operations_;            // not finished
+  std::unordered_set<Operation*> operations_;  // not finished
 };
 
 }  // namespace remora::transport
