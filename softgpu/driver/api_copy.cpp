@@ -16,18 +16,12 @@ enum class Side { device, host, any };
 
 std::byte* at(std::uint64_t address) { return reinterpret_cast<std::byte*>(address); }
 
-bool on_some_device(std::uint64_t address, std::size_t size, bool write) {
-  for (const auto& device : Driver::get()->devices) {
-    if (device->memory->covers(address, size, write)) return true;
-  }
-  return false;
+bool covered(std::uint64_t address, std::size_t size, bool write) {
+  return address_space().covers(address, size, write);
 }
 
-bool is_pinned_or_device(std::uint64_t address) {
-  for (const auto& device : Driver::get()->devices) {
-    if (device->memory->range_of(address)) return true;
-  }
-  return false;
+bool known(std::uint64_t address) {
+  return address_space().range_of(address).has_value();
 }
 
 struct Copy {
@@ -39,33 +33,29 @@ struct Copy {
 };
 
 CUresult submit_copy(const Copy& copy, CUstream handle, bool per_thread, bool synchronous) {
-  REMORA_USE_CONTEXT(context);
-  REMORA_USE_STREAM(stream, context, handle, per_thread);
+  REMORA_USE_STREAM(stream, handle, per_thread);
   if (copy.size == 0) return CUDA_SUCCESS;
   REMORA_REQUIRE(copy.destination != 0 && copy.source != 0);
   REMORA_REQUIRE(copy.destination_side != Side::device ||
-                 on_some_device(copy.destination, copy.size, true));
-  REMORA_REQUIRE(copy.source_side != Side::device || on_some_device(copy.source, copy.size, false));
-  const bool pageable_source = copy.source_side != Side::device && !is_pinned_or_device(copy.source);
+                 covered(copy.destination, copy.size, true));
+  REMORA_REQUIRE(copy.source_side != Side::device || covered(copy.source, copy.size, false));
+  const bool pageable_source = copy.source_side != Side::device && !known(copy.source);
   const bool pageable_destination =
-      copy.destination_side != Side::device && !is_pinned_or_device(copy.destination);
-  const auto move = [context](std::uint64_t to, const std::byte* from, std::size_t size) {
-    if (context->failed.load() == CUDA_SUCCESS) std::memmove(at(to), from, size);
-  };
+      copy.destination_side != Side::device && !known(copy.destination);
   constexpr std::size_t kStaged = 64 << 10;
   if (pageable_source && !synchronous && copy.size <= kStaged) {
     // The caller may reuse its memory when this returns.
     std::vector<std::byte> staged(at(copy.source), at(copy.source) + copy.size);
-    context->submit(stream, [move, to = copy.destination, staged = std::move(staged)] {
-      move(to, staged.data(), staged.size());
+    stream.context->submit(stream.stream, [to = copy.destination, staged = std::move(staged)] {
+      std::memmove(at(to), staged.data(), staged.size());
     });
     return CUDA_SUCCESS;
   }
-  const Mark mark = context->submit(
-      stream, [move, copy] { move(copy.destination, at(copy.source), copy.size); });
+  const Mark mark = stream.context->submit(
+      stream.stream, [copy] { std::memmove(at(copy.destination), at(copy.source), copy.size); });
   if (synchronous || pageable_source || pageable_destination) {
     mark.wait();
-    return context->failed.load();
+    return stream.context->failed.load();
   }
   return CUDA_SUCCESS;
 }
@@ -73,17 +63,15 @@ CUresult submit_copy(const Copy& copy, CUstream handle, bool per_thread, bool sy
 template <typename T>
 CUresult submit_fill(std::uint64_t destination, std::size_t pitch, T value, std::size_t width,
                      std::size_t height, CUstream handle, bool per_thread, bool synchronous) {
-  REMORA_USE_CONTEXT(context);
-  REMORA_USE_STREAM(stream, context, handle, per_thread);
+  REMORA_USE_STREAM(stream, handle, per_thread);
   REMORA_REQUIRE(destination % sizeof(T) == 0 && (height <= 1 || pitch % sizeof(T) == 0));
   if (width == 0 || height == 0) return CUDA_SUCCESS;
   const auto row = remora::checked_product(width, sizeof(T));
   REMORA_REQUIRE(row && (height == 1 || pitch >= *row));
   for (std::size_t y = 0; y < height; ++y) {
-    REMORA_REQUIRE(on_some_device(destination + y * pitch, *row, true));
+    REMORA_REQUIRE(covered(destination + y * pitch, *row, true));
   }
-  const Mark mark = context->submit(stream, [=] {
-    if (context->failed.load() != CUDA_SUCCESS) return;
+  const Mark mark = stream.context->submit(stream.stream, [=] {
     for (std::size_t y = 0; y < height; ++y) {
       auto* to = reinterpret_cast<T*>(destination + y * pitch);
       std::fill_n(to, width, value);
@@ -91,7 +79,7 @@ CUresult submit_fill(std::uint64_t destination, std::size_t pitch, T value, std:
   });
   if (!synchronous) return CUDA_SUCCESS;
   mark.wait();
-  return context->failed.load();
+  return stream.context->failed.load();
 }
 
 std::uint64_t host(const void* pointer) { return reinterpret_cast<std::uint64_t>(pointer); }
@@ -149,21 +137,19 @@ bool make_pitched(CUmemorytype type, const void* host_pointer, CUdeviceptr devic
 CUresult submit_pitched(const Pitched& destination, const Pitched& source, std::size_t width,
                         std::size_t height, std::size_t depth, CUstream handle, bool per_thread,
                         bool synchronous) {
-  REMORA_USE_CONTEXT(context);
-  REMORA_USE_STREAM(stream, context, handle, per_thread);
+  REMORA_USE_STREAM(stream, handle, per_thread);
   if (width == 0 || height == 0 || depth == 0) return CUDA_SUCCESS;
   REMORA_REQUIRE(height == 1 || (destination.pitch >= width && source.pitch >= width));
   for (std::size_t z = 0; z < depth; ++z) {
     for (std::size_t y = 0; y < height; ++y) {
       REMORA_REQUIRE(destination.side != Side::device ||
-                     on_some_device(destination.row(y, z), width, true));
-      REMORA_REQUIRE(source.side != Side::device || on_some_device(source.row(y, z), width, false));
+                     covered(destination.row(y, z), width, true));
+      REMORA_REQUIRE(source.side != Side::device || covered(source.row(y, z), width, false));
     }
   }
-  const bool pageable = (source.side != Side::device && !is_pinned_or_device(source.base)) ||
-                        (destination.side != Side::device && !is_pinned_or_device(destination.base));
-  const Mark mark = context->submit(stream, [=] {
-    if (context->failed.load() != CUDA_SUCCESS) return;
+  const bool pageable = (source.side != Side::device && !known(source.base)) ||
+                        (destination.side != Side::device && !known(destination.base));
+  const Mark mark = stream.context->submit(stream.stream, [=] {
     for (std::size_t z = 0; z < depth; ++z) {
       for (std::size_t y = 0; y < height; ++y) {
         std::memmove(at(destination.row(y, z)), at(source.row(y, z)), width);
@@ -172,7 +158,7 @@ CUresult submit_pitched(const Pitched& destination, const Pitched& source, std::
   });
   if (!synchronous && !pageable) return CUDA_SUCCESS;
   mark.wait();
-  return context->failed.load();
+  return stream.context->failed.load();
 }
 
 CUresult copy_2d(const CUDA_MEMCPY2D* c, CUstream handle, bool per_thread, bool synchronous) {

@@ -47,7 +47,7 @@ REMORA_API(cuDeviceGetName)(char* name, int length, CUdevice ordinal) {
 REMORA_API(cuDeviceTotalMem_v2)(std::size_t* bytes, CUdevice ordinal) {
   REMORA_REQUIRE(bytes != nullptr);
   REMORA_USE_DEVICE(device, ordinal);
-  *bytes = device->memory->capacity();
+  *bytes = address_space().capacity();
   return CUDA_SUCCESS;
 }
 

@@ -12,7 +12,7 @@ REMORA_API(cuMemAlloc_v2)(CUdeviceptr* address, std::size_t size) {
   REMORA_REQUIRE(address != nullptr);
   REMORA_USE_CONTEXT(context);
   std::uint64_t begin = 0;
-  if (const CUresult result = context->device->memory->allocate(size, begin)) return result;
+  if (const CUresult result = address_space().allocate(context->device->ordinal, size, begin)) return result;
   *address = begin;
   return CUDA_SUCCESS;
 }
@@ -32,25 +32,22 @@ REMORA_API(cuMemAllocPitch_v2)(CUdeviceptr* address, std::size_t* pitch, std::si
 REMORA_API(cuMemFree_v2)(CUdeviceptr address) {
   REMORA_USE_CONTEXT(context);
   if (address == 0) return CUDA_SUCCESS;
-  // Work that is under way may use it.
-  if (const CUresult result = context->synchronize()) return result;
-  for (const auto& device : Driver::get()->devices) {
-    if (device->memory->release(address) == CUDA_SUCCESS) return CUDA_SUCCESS;
-  }
-  return CUDA_ERROR_INVALID_VALUE;
+  quiesce();  // work that is under way may use it
+  if (const CUresult result = context->failed.load()) return result;
+  return address_space().release(address);
 }
 
 REMORA_API(cuMemGetInfo_v2)(std::size_t* free, std::size_t* total) {
   REMORA_REQUIRE(free != nullptr && total != nullptr);
   REMORA_USE_CONTEXT(context);
-  *free = context->device->memory->free_bytes();
-  *total = context->device->memory->capacity();
+  *free = address_space().free_bytes(context->device->ordinal);
+  *total = address_space().capacity();
   return CUDA_SUCCESS;
 }
 
 REMORA_API(cuMemGetAddressRange_v2)(CUdeviceptr* base, std::size_t* size, CUdeviceptr address) {
   REMORA_USE_CONTEXT(context);
-  const auto range = context->device->memory->range_of(address);
+  const auto range = address_space().range_of(address);
   if (!range) return CUDA_ERROR_NOT_FOUND;
   if (base != nullptr) *base = range->begin;
   if (size != nullptr) *size = range->size;
@@ -62,7 +59,7 @@ REMORA_API(cuMemGetAddressRange_v2)(CUdeviceptr* base, std::size_t* size, CUdevi
 REMORA_API(cuMemHostAlloc)(void** address, std::size_t size, unsigned int flags) {
   REMORA_REQUIRE(address != nullptr && (flags & ~7u) == 0);
   REMORA_USE_CONTEXT(context);
-  return context->device->memory->allocate_host(size, flags, *address);
+  return address_space().allocate_host(context->device->ordinal, size, flags, *address);
 }
 REMORA_API(cuMemAllocHost_v2)(void** address, std::size_t size) {
   return cuMemHostAlloc(address, size, 0);
@@ -70,14 +67,15 @@ REMORA_API(cuMemAllocHost_v2)(void** address, std::size_t size) {
 REMORA_API(cuMemFreeHost)(void* address) {
   REMORA_USE_CONTEXT(context);
   if (address == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  if (const CUresult result = context->synchronize()) return result;
-  return context->device->memory->release_host(address);
+  quiesce();
+  if (const CUresult result = context->failed.load()) return result;
+  return address_space().release_host(address);
 }
 REMORA_API(cuMemHostGetFlags)(unsigned int* flags, void* address) {
   REMORA_REQUIRE(flags != nullptr);
   REMORA_USE_CONTEXT(context);
-  const auto range = context->device->memory->range_of(reinterpret_cast<std::uint64_t>(address));
-  REMORA_REQUIRE(range && range->kind == DeviceMemory::Kind::host_allocated);
+  const auto range = address_space().range_of(reinterpret_cast<std::uint64_t>(address));
+  REMORA_REQUIRE(range && range->kind == AddressSpace::Kind::host_allocated);
   *flags = range->flags | CU_MEMHOSTALLOC_DEVICEMAP;
   return CUDA_SUCCESS;
 }
@@ -85,33 +83,31 @@ REMORA_API(cuMemHostGetDevicePointer_v2)(CUdeviceptr* device_address, void* addr
                                          unsigned int flags) {
   REMORA_REQUIRE(device_address != nullptr && flags == 0);
   REMORA_USE_CONTEXT(context);
-  const auto range = context->device->memory->range_of(reinterpret_cast<std::uint64_t>(address));
-  REMORA_REQUIRE(range && (range->kind == DeviceMemory::Kind::host_allocated ||
-                           range->kind == DeviceMemory::Kind::host_registered));
+  const auto range = address_space().range_of(reinterpret_cast<std::uint64_t>(address));
+  REMORA_REQUIRE(range && range->is_host());
   *device_address = reinterpret_cast<CUdeviceptr>(address);
   return CUDA_SUCCESS;
 }
 REMORA_API(cuMemHostRegister_v2)(void* address, std::size_t size, unsigned int flags) {
   REMORA_USE_CONTEXT(context);
-  return context->device->memory->register_host(address, size, flags);
+  return address_space().register_host(context->device->ordinal, address, size, flags);
 }
 REMORA_API(cuMemHostUnregister)(void* address) {
   REMORA_USE_CONTEXT(context);
-  if (const CUresult result = context->synchronize()) return result;
-  return context->device->memory->unregister_host(address);
+  quiesce();
+  if (const CUresult result = context->failed.load()) return result;
+  return address_space().unregister_host(address);
 }
 
 // --- What a pointer is -------------------------------------------------------------------------
 
 namespace {
 
-using Kind = DeviceMemory::Kind;
-
 CUresult pointer_attribute(Context& context, void* data, CUpointer_attribute attribute,
                            CUdeviceptr address) {
-  const auto range = context.device->memory->range_of(address);
+  const auto range = address_space().range_of(address);
   if (!range) return CUDA_ERROR_INVALID_VALUE;
-  const bool host = range->kind == Kind::host_allocated || range->kind == Kind::host_registered;
+  const bool host = range->is_host();
   switch (attribute) {
     case CU_POINTER_ATTRIBUTE_CONTEXT:
       *static_cast<CUcontext*>(data) = reinterpret_cast<CUcontext>(&context);
@@ -196,7 +192,7 @@ REMORA_API(cuMemGetAllocationGranularity)(std::size_t* granularity, const CUmemA
                                           CUmemAllocationGranularity_flags) {
   REMORA_REQUIRE(granularity != nullptr && properties != nullptr);
   REMORA_USE_DEVICE(device, properties->location.id);
-  *granularity = DeviceMemory::kGranularity;
+  *granularity = AddressSpace::kGranularity;
   return CUDA_SUCCESS;
 }
 
@@ -205,30 +201,14 @@ REMORA_API(cuMemAddressReserve)(CUdeviceptr* address, std::size_t size, std::siz
   REMORA_REQUIRE(address != nullptr && flags == 0);
   REMORA_USE_DRIVER(driver);
   std::uint64_t begin = 0;
-  // A reservation belongs to the process; the first device keeps it.
-  if (const CUresult result = driver->devices[0]->memory->reserve(size, alignment, wanted, begin)) {
-    return result;
-  }
+  if (const CUresult result = driver->memory->reserve(size, alignment, wanted, begin)) return result;
   *address = begin;
   return CUDA_SUCCESS;
 }
 REMORA_API(cuMemAddressFree)(CUdeviceptr address, std::size_t size) {
   REMORA_USE_DRIVER(driver);
-  return driver->devices[0]->memory->unreserve(address, size);
+  return driver->memory->unreserve(address, size);
 }
-
-namespace {
-
-// A handle is the device's own with the device in its upper half.
-std::uint64_t make_handle(int ordinal, std::uint64_t inner) {
-  return (static_cast<std::uint64_t>(ordinal) + 1) << 48 | inner;
-}
-Device* handle_device(CUmemGenericAllocationHandle handle) {
-  return device_at(static_cast<int>(handle >> 48) - 1);
-}
-std::uint64_t handle_inner(CUmemGenericAllocationHandle handle) { return handle & ((1ull << 48) - 1); }
-
-}  // namespace
 
 REMORA_API(cuMemCreate)(CUmemGenericAllocationHandle* handle, std::size_t size,
                         const CUmemAllocationProp* properties, unsigned long long flags) {
@@ -237,31 +217,25 @@ REMORA_API(cuMemCreate)(CUmemGenericAllocationHandle* handle, std::size_t size,
                  properties->location.type == CU_MEM_LOCATION_TYPE_DEVICE);
   if (properties->requestedHandleTypes != 0) return CUDA_ERROR_NOT_SUPPORTED;
   REMORA_USE_DEVICE(device, properties->location.id);
-  std::uint64_t inner = 0;
-  if (const CUresult result = device->memory->create(size, inner)) return result;
-  *handle = make_handle(device->ordinal, inner);
+  std::uint64_t made = 0;
+  if (const CUresult result = address_space().create(device->ordinal, size, made)) return result;
+  *handle = made;
   return CUDA_SUCCESS;
 }
 REMORA_API(cuMemRelease)(CUmemGenericAllocationHandle handle) {
   REMORA_USE_DRIVER(driver);
-  Device* device = handle_device(handle);
-  REMORA_REQUIRE(device != nullptr);
-  return device->memory->release_handle(handle_inner(handle));
+  return driver->memory->release_handle(handle);
 }
 REMORA_API(cuMemMap)(CUdeviceptr address, std::size_t size, std::size_t offset,
                      CUmemGenericAllocationHandle handle, unsigned long long flags) {
-  REMORA_REQUIRE(flags == 0);
+  REMORA_REQUIRE(flags == 0 && offset == 0);  // CUDA: both must be 0
   REMORA_USE_DRIVER(driver);
-  Device* device = handle_device(handle);
-  REMORA_REQUIRE(device != nullptr);
-  return device->memory->map(address, size, offset, handle_inner(handle));
+  return driver->memory->map(address, size, handle);
 }
 REMORA_API(cuMemUnmap)(CUdeviceptr address, std::size_t size) {
   REMORA_USE_DRIVER(driver);
-  for (const auto& device : driver->devices) {
-    if (device->memory->unmap(address, size) == CUDA_SUCCESS) return CUDA_SUCCESS;
-  }
-  return CUDA_ERROR_INVALID_VALUE;
+  quiesce();
+  return driver->memory->unmap(address, size);
 }
 REMORA_API(cuMemSetAccess)(CUdeviceptr address, std::size_t size, const CUmemAccessDesc* access,
                            std::size_t count) {
@@ -269,13 +243,30 @@ REMORA_API(cuMemSetAccess)(CUdeviceptr address, std::size_t size, const CUmemAcc
   REMORA_USE_DRIVER(driver);
   for (std::size_t i = 0; i < count; ++i) {
     REMORA_REQUIRE(access[i].location.type == CU_MEM_LOCATION_TYPE_DEVICE);
-    Device* device = device_at(access[i].location.id);
+    const Device* device = device_at(access[i].location.id);
     if (device == nullptr) return CUDA_ERROR_INVALID_DEVICE;
     const bool writable = access[i].flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
     const bool readable = writable || access[i].flags == CU_MEM_ACCESS_FLAGS_PROT_READ;
-    if (const CUresult result = device->memory->set_access(address, size, readable, writable)) {
+    if (const CUresult result =
+            driver->memory->set_access(address, size, device->ordinal, readable, writable)) {
       return result;
     }
   }
+  return CUDA_SUCCESS;
+}
+REMORA_API(cuMemGetAccess)(unsigned long long* flags, const CUmemLocation* location,
+                           CUdeviceptr address) {
+  REMORA_REQUIRE(flags != nullptr && location != nullptr &&
+                 location->type == CU_MEM_LOCATION_TYPE_DEVICE);
+  REMORA_USE_DEVICE(device, location->id);
+  bool readable = false;
+  bool writable = false;
+  if (const CUresult result =
+          address_space().get_access(address, device->ordinal, readable, writable)) {
+    return result;
+  }
+  *flags = writable   ? CU_MEM_ACCESS_FLAGS_PROT_READWRITE
+           : readable ? CU_MEM_ACCESS_FLAGS_PROT_READ
+                      : CU_MEM_ACCESS_FLAGS_PROT_NONE;
   return CUDA_SUCCESS;
 }

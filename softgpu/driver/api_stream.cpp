@@ -20,83 +20,65 @@ CUresult create_stream(CUstream* handle, unsigned flags, int priority) {
   return CUDA_SUCCESS;
 }
 
-Event* find_event(Context& context, CUevent handle) {
-  const std::lock_guard hold(context.ordering);
-  const auto at = context.events.find(reinterpret_cast<Event*>(handle));
-  return at == context.events.end() ? nullptr : at->second.get();
-}
-
-/// Events may be waited for from other contexts than their own.
-Event* find_event_anywhere(CUevent handle) {
+/// Events may be used from other contexts than their own.
+Event* find_event(CUevent handle) {
   return Driver::get()->handles.is(handle, Handles::Kind::event) ? reinterpret_cast<Event*>(handle)
                                                                 : nullptr;
 }
 
 CUresult record_event(CUevent handle, CUstream stream_handle, unsigned flags, bool per_thread) {
   REMORA_REQUIRE(flags == 0 || flags == CU_EVENT_RECORD_EXTERNAL);
-  REMORA_USE_CONTEXT(context);
-  REMORA_USE_STREAM(stream, context, stream_handle, per_thread);
-  Event* event = find_event(*context, handle);
+  REMORA_USE_STREAM(stream, stream_handle, per_thread);
+  Event* event = find_event(handle);
   if (event == nullptr) return CUDA_ERROR_INVALID_HANDLE;
   auto time = std::make_shared<std::atomic<std::uint64_t>>(0);
-  const Mark mark = context->submit(stream, [time] { time->store(remora::now_ns()); });
+  const Mark mark = stream.context->submit_always(
+      stream.stream, [time] { time->store(remora::now_ns()); });
   const std::lock_guard hold(event->mutex);
-  event->mark = mark;
-  event->recorded = true;
-  event->time_ns = std::move(time);
+  event->last = {mark, std::move(time)};
   return CUDA_SUCCESS;
 }
 
 CUresult wait_event(CUstream stream_handle, CUevent handle, unsigned flags, bool per_thread) {
   REMORA_REQUIRE((flags & ~1u) == 0);
-  REMORA_USE_CONTEXT(context);
-  REMORA_USE_STREAM(stream, context, stream_handle, per_thread);
-  Event* event = find_event_anywhere(handle);
+  REMORA_USE_STREAM(stream, stream_handle, per_thread);
+  Event* event = find_event(handle);
   if (event == nullptr) return CUDA_ERROR_INVALID_HANDLE;
-  Mark mark;
-  {
-    const std::lock_guard hold(event->mutex);
-    if (!event->recorded) return CUDA_SUCCESS;
-    mark = event->mark;
+  if (const auto record = event->last_record()) {
+    stream.context->submit_always(stream.stream, [] {}, {record->mark});
   }
-  context->submit(stream, [] {}, {mark});
   return CUDA_SUCCESS;
 }
 
 CUresult synchronize_stream(CUstream handle, bool per_thread) {
-  REMORA_USE_CONTEXT(context);
-  REMORA_USE_STREAM(stream, context, handle, per_thread);
-  // The legacy stream's end is the end of what it waits for.
-  const Mark mark = stream == context->legacy ? context->submit(stream, [] {}) : stream->last();
-  mark.wait();
-  return context->failed.load();
+  REMORA_USE_STREAM(stream, handle, per_thread);
+  for (const Mark& mark : stream.context->marks_of(stream.stream)) mark.wait();
+  return stream.context->failed.load();
 }
 
 CUresult query_stream(CUstream handle, bool per_thread) {
-  REMORA_USE_CONTEXT(context);
-  REMORA_USE_STREAM(stream, context, handle, per_thread);
-  if (!stream->last().reached()) return CUDA_ERROR_NOT_READY;
-  return context->failed.load();
+  REMORA_USE_STREAM(stream, handle, per_thread);
+  for (const Mark& mark : stream.context->marks_of(stream.stream)) {
+    if (!mark.reached()) return CUDA_ERROR_NOT_READY;
+  }
+  return stream.context->failed.load();
 }
 
 CUresult launch_host_function(CUstream handle, CUhostFn function, void* data, bool per_thread) {
   REMORA_REQUIRE(function != nullptr);
-  REMORA_USE_CONTEXT(context);
-  REMORA_USE_STREAM(stream, context, handle, per_thread);
-  context->submit(stream, [context, function, data] {
-    if (context->failed.load() == CUDA_SUCCESS) function(data);
-  });
+  REMORA_USE_STREAM(stream, handle, per_thread);
+  stream.context->submit(stream.stream, [function, data] { function(data); });
   return CUDA_SUCCESS;
 }
 
 CUresult add_callback(CUstream handle, CUstreamCallback callback, void* data, unsigned flags,
                       bool per_thread) {
   REMORA_REQUIRE(callback != nullptr && flags == 0);
-  REMORA_USE_CONTEXT(context);
-  REMORA_USE_STREAM(stream, context, handle, per_thread);
-  context->submit(stream, [context, handle, callback, data] {
-    callback(handle, context->failed.load(), data);
-  });
+  REMORA_USE_STREAM(stream, handle, per_thread);
+  stream.context->submit_always(
+      stream.stream, [context = stream.context, handle, callback, data] {
+        callback(handle, context->failed.load(), data);
+      });
   return CUDA_SUCCESS;
 }
 
@@ -109,11 +91,11 @@ REMORA_API(cuStreamCreateWithPriority)(CUstream* handle, unsigned int flags, int
   return create_stream(handle, flags, priority);
 }
 REMORA_API(cuStreamDestroy_v2)(CUstream handle) {
-  REMORA_USE_CONTEXT(context);
-  const std::lock_guard hold(context->ordering);
-  // The queue keeps the stream until its work is done.
-  if (context->streams.erase(reinterpret_cast<Stream*>(handle)) == 0) return CUDA_ERROR_INVALID_HANDLE;
+  REMORA_USE_STREAM(stream, handle, false);
+  // The default streams are nobody's to destroy.
+  if (!Driver::get()->handles.is(handle, Handles::Kind::stream)) return CUDA_ERROR_INVALID_HANDLE;
   Driver::get()->handles.remove(handle);
+  stream.context->retire(stream.stream.get());
   return CUDA_SUCCESS;
 }
 
@@ -131,44 +113,38 @@ REMORA_API(cuStreamAddCallback_ptsz)(CUstream s, CUstreamCallback c, void* d, un
 
 REMORA_API(cuStreamGetPriority)(CUstream handle, int* priority) {
   REMORA_REQUIRE(priority != nullptr);
-  REMORA_USE_CONTEXT(context);
-  REMORA_USE_STREAM(stream, context, handle, false);
-  *priority = stream->priority();
+  REMORA_USE_STREAM(stream, handle, false);
+  *priority = stream.stream->priority();
   return CUDA_SUCCESS;
 }
 REMORA_API(cuStreamGetFlags)(CUstream handle, unsigned int* flags) {
   REMORA_REQUIRE(flags != nullptr);
-  REMORA_USE_CONTEXT(context);
-  REMORA_USE_STREAM(stream, context, handle, false);
-  *flags = stream->flags();
+  REMORA_USE_STREAM(stream, handle, false);
+  *flags = stream.stream->flags();
   return CUDA_SUCCESS;
 }
 REMORA_API(cuStreamGetCtx)(CUstream handle, CUcontext* out) {
   REMORA_REQUIRE(out != nullptr);
-  REMORA_USE_CONTEXT(context);
-  REMORA_USE_STREAM(stream, context, handle, false);
-  *out = reinterpret_cast<CUcontext>(context);
+  REMORA_USE_STREAM(stream, handle, false);
+  *out = reinterpret_cast<CUcontext>(stream.context);
   return CUDA_SUCCESS;
 }
 REMORA_API(cuStreamGetId)(CUstream handle, unsigned long long* id) {
   REMORA_REQUIRE(id != nullptr);
-  REMORA_USE_CONTEXT(context);
-  REMORA_USE_STREAM(stream, context, handle, false);
-  *id = stream->id();
+  REMORA_USE_STREAM(stream, handle, false);
+  *id = stream.stream->id();
   return CUDA_SUCCESS;
 }
 REMORA_API(cuStreamGetDevice)(CUstream handle, CUdevice* device) {
   REMORA_REQUIRE(device != nullptr);
-  REMORA_USE_CONTEXT(context);
-  REMORA_USE_STREAM(stream, context, handle, false);
-  *device = context->device->ordinal;
+  REMORA_USE_STREAM(stream, handle, false);
+  *device = stream.context->device->ordinal;
   return CUDA_SUCCESS;
 }
 /// Capture is refused, so no stream is ever capturing.
 REMORA_API(cuStreamIsCapturing)(CUstream handle, CUstreamCaptureStatus* status) {
   REMORA_REQUIRE(status != nullptr);
-  REMORA_USE_CONTEXT(context);
-  REMORA_USE_STREAM(stream, context, handle, false);
+  REMORA_USE_STREAM(stream, handle, false);
   *status = CU_STREAM_CAPTURE_STATUS_NONE;
   return CUDA_SUCCESS;
 }
@@ -190,9 +166,12 @@ REMORA_API(cuEventCreate)(CUevent* handle, unsigned int flags) {
 }
 REMORA_API(cuEventDestroy_v2)(CUevent handle) {
   REMORA_USE_CONTEXT(context);
-  const std::lock_guard hold(context->ordering);
-  if (context->events.erase(reinterpret_cast<Event*>(handle)) == 0) return CUDA_ERROR_INVALID_HANDLE;
+  Event* event = find_event(handle);
+  if (event == nullptr) return CUDA_ERROR_INVALID_HANDLE;
   Driver::get()->handles.remove(handle);
+  Context& owner = *event->context;
+  const std::lock_guard hold(owner.ordering);
+  owner.events.erase(event);
   return CUDA_SUCCESS;
 }
 
@@ -203,22 +182,17 @@ REMORA_API(cuEventRecordWithFlags_ptsz)(CUevent e, CUstream s, unsigned int f) {
 
 REMORA_API(cuEventQuery)(CUevent handle) {
   REMORA_USE_CONTEXT(context);
-  Event* event = find_event_anywhere(handle);
+  Event* event = find_event(handle);
   if (event == nullptr) return CUDA_ERROR_INVALID_HANDLE;
-  const std::lock_guard hold(event->mutex);
-  return !event->recorded || event->mark.reached() ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
+  const auto record = event->last_record();
+  return !record || record->mark.reached() ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
 }
 
 REMORA_API(cuEventSynchronize)(CUevent handle) {
   REMORA_USE_CONTEXT(context);
-  Event* event = find_event_anywhere(handle);
+  Event* event = find_event(handle);
   if (event == nullptr) return CUDA_ERROR_INVALID_HANDLE;
-  Mark mark;
-  {
-    const std::lock_guard hold(event->mutex);
-    mark = event->mark;
-  }
-  mark.wait();
+  if (const auto record = event->last_record()) record->mark.wait();
   return context->failed.load();
 }
 
@@ -228,12 +202,12 @@ REMORA_API(cuEventElapsedTime_v2)(float* milliseconds, CUevent begin, CUevent en
   std::uint64_t times[2];
   const CUevent handles[2] = {begin, end};
   for (int i = 0; i < 2; ++i) {
-    Event* event = find_event_anywhere(handles[i]);
+    Event* event = find_event(handles[i]);
     if (event == nullptr) return CUDA_ERROR_INVALID_HANDLE;
-    const std::lock_guard hold(event->mutex);
-    if (!event->recorded || (event->flags & CU_EVENT_DISABLE_TIMING)) return CUDA_ERROR_INVALID_HANDLE;
-    if (!event->mark.reached()) return CUDA_ERROR_NOT_READY;
-    times[i] = event->time_ns->load();
+    const auto record = event->last_record();
+    if (!record || (event->flags & CU_EVENT_DISABLE_TIMING)) return CUDA_ERROR_INVALID_HANDLE;
+    if (!record->mark.reached()) return CUDA_ERROR_NOT_READY;
+    times[i] = record->time_ns->load();
   }
   *milliseconds = static_cast<float>(static_cast<double>(static_cast<std::int64_t>(times[1] - times[0])) / 1e6);
   return CUDA_SUCCESS;

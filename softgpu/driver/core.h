@@ -25,7 +25,8 @@
 #include "softgpu/driver/stream.h"
 #include "softgpu/exec/engine.h"
 #include "softgpu/exec/kernel.h"
-#include "softgpu/memory/device_memory.h"
+#include "softgpu/driver/device_heap.h"
+#include "softgpu/memory/address_space.h"
 #include "softgpu/ptx/module.h"
 
 namespace remora::softgpu {
@@ -40,7 +41,6 @@ struct Device {
   CUuuid uuid{};
   std::uint32_t capability = 121;
   std::map<int, int> attributes;  // by CUdevice_attribute
-  std::unique_ptr<DeviceMemory> memory;
 
   std::mutex mutex;  // guards what follows
   std::shared_ptr<Context> primary;
@@ -49,12 +49,21 @@ struct Device {
 };
 
 struct Event {
+  /// One record of it: a point in a stream, and when that was reached.
+  struct Record {
+    Mark mark;
+    std::shared_ptr<std::atomic<std::uint64_t>> time_ns;
+  };
+
   unsigned flags = 0;
   Context* context = nullptr;
-  std::mutex mutex;  // guards what follows
-  Mark mark;         // of the last record
-  bool recorded = false;
-  std::shared_ptr<std::atomic<std::uint64_t>> time_ns;  // of the last record; 0 while it runs
+  std::mutex mutex;
+  std::optional<Record> last;  // guarded by the mutex
+
+  std::optional<Record> last_record() {
+    const std::lock_guard hold(mutex);
+    return last;
+  }
 };
 
 /// A kernel in a module that is loaded into a context: CUfunction.
@@ -104,18 +113,29 @@ struct Context {
   std::array<std::atomic<std::size_t>, CU_LIMIT_MAX> limits{};
   CUfunc_cache cache_config = CU_FUNC_CACHE_PREFER_NONE;
   CUsharedconfig shared_config = CU_SHARED_MEM_CONFIG_DEFAULT_BANK_SIZE;
+  DeviceHeap heap;
 
   std::mutex ordering;  // guards what follows, and is held over a submission
   std::shared_ptr<Stream> legacy;
   std::map<Stream*, std::shared_ptr<Stream>> streams;
+  std::vector<std::shared_ptr<Stream>> retired;  // destroyed, with work left
   std::map<Event*, std::unique_ptr<Event>> events;
   std::map<LoadedModule*, std::unique_ptr<LoadedModule>> modules;
 
-  /// Submits in the order that CUDA gives the legacy default stream among blocking ones.
+  /// Submits in the order that CUDA gives the legacy default stream among blocking ones. A context
+  /// that has failed runs nothing more: `work` is dropped, its mark is reached all the same.
   Mark submit(const std::shared_ptr<Stream>& stream, std::function<void()> work,
               std::vector<Mark> after = {});
+  /// The same for what must be told even then; it looks at `failed` itself.
+  Mark submit_always(const std::shared_ptr<Stream>& stream, std::function<void()> work,
+                     std::vector<Mark> after = {});
+  /// The point where all work given to a stream so far is done; for the legacy stream that covers
+  /// the blocking streams as well.
+  std::vector<Mark> marks_of(const std::shared_ptr<Stream>& stream);
+  std::vector<Mark> marks_of_all();
   /// Waits for all streams; the context's error, if any.
   CUresult synchronize();
+  void retire(Stream* stream);
 };
 
 /// Which addresses are handles, and of what.
@@ -141,10 +161,12 @@ class Driver {
   static CUresult initialize();
 
   std::vector<std::unique_ptr<Device>> devices;
+  std::unique_ptr<AddressSpace> memory;
   Handles handles;
   Engine engine;
   std::mutex mutex;  // guards what follows
   std::map<Context*, std::shared_ptr<Context>> contexts;
+  std::vector<std::shared_ptr<Context>> ended;  // kept: a thread may still have one on its stack
   std::map<Library*, std::unique_ptr<Library>> libraries;
   std::atomic<std::uint64_t> next_id{1};
 
@@ -167,8 +189,18 @@ void end_context(Context& context);
 /// A device's primary context, existing from the start, retained or not.
 Context& primary_context(Device& device);
 
-/// A stream handle; 0 means the legacy stream, or the thread's own. Null: no stream of the context.
-std::shared_ptr<Stream> find_stream(Context& context, CUstream handle, bool per_thread);
+/// A stream and the context that it belongs to.
+struct StreamRef {
+  Context* context = nullptr;
+  std::shared_ptr<Stream> stream;
+  explicit operator bool() const { return stream != nullptr; }
+};
+/// A stream handle; 0 means the current context's legacy stream, or the thread's own. Empty: no
+/// stream of any context.
+StreamRef find_stream(Context& current, CUstream handle, bool per_thread);
+
+/// Waits for everything on every context, before memory is taken away from kernels.
+void quiesce();
 
 /// Any image that CUDA loads, to PTX for this device.
 Result<std::string> ptx_of(const void* image, std::uint32_t capability);

@@ -24,7 +24,14 @@
 #define REMORA_REQUIRE(condition) \
   if (!(condition)) return CUDA_ERROR_INVALID_VALUE
 
-#define REMORA_USE_STREAM(stream, context, handle, per_thread)            \
-  const std::shared_ptr<::remora::softgpu::Stream> stream =               \
+/// Declares `context`, the calling thread's, and `stream`, with the context that it belongs to.
+#define REMORA_USE_STREAM(stream, handle, per_thread)                     \
+  REMORA_USE_CONTEXT(context);                                            \
+  const ::remora::softgpu::StreamRef stream =                             \
       ::remora::softgpu::find_stream(*context, handle, per_thread);       \
-  if (stream == nullptr) return CUDA_ERROR_INVALID_HANDLE
+  if (!stream) return CUDA_ERROR_INVALID_HANDLE
+
+/// The memory of all devices; the driver is initialised.
+inline remora::softgpu::AddressSpace& address_space() {
+  return *remora::softgpu::Driver::get()->memory;
+}

@@ -16,7 +16,7 @@ LoadedModule::~LoadedModule() {
   Driver& driver = *Driver::get();
   for (const auto& [name, function] : functions) driver.handles.remove(function.get());
   for (std::size_t i = 0; i < addresses.size(); ++i) {
-    if (addresses[i] != 0) context->device->memory->release(addresses[i]);
+    if (addresses[i] != 0) Driver::get()->memory->release(addresses[i]);
   }
 }
 
@@ -42,14 +42,15 @@ CUresult result_of_image_error(const Error& error) {
 }
 
 CUresult allocate_variables(LoadedModule& module) {
-  DeviceMemory& memory = *module.context->device->memory;
+  AddressSpace& memory = *Driver::get()->memory;
+  const int device = module.context->device->ordinal;
   const auto& globals = module.ptx->globals();
   module.addresses.assign(globals.size(), 0);
   for (std::size_t i = 0; i < globals.size(); ++i) {
     if (globals[i].linkage == Linkage::external) continue;
     // A variable of size 0 has an address as well.
     const std::uint64_t size = std::max<std::uint64_t>(globals[i].size, 1);
-    if (const CUresult result = memory.allocate(size, module.addresses[i])) return result;
+    if (const CUresult result = memory.allocate(device, size, module.addresses[i])) return result;
   }
   module.ptx->bind_globals(module.addresses);
   for (std::size_t i = 0; i < globals.size(); ++i) {
