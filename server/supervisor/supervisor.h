@@ -5,7 +5,7 @@
 //
 //   client --TCP, ClientHello--> Supervisor --socket and hello--> remora-session (one per client)
 //
-// Threads: one. run() is an epoll loop in which nothing blocks, so a slow or hostile connection
+// Threads: one. run() is a poll loop in which nothing blocks, so a slow or hostile connection
 // holds up nobody. request_stop() may be called from any thread and from a signal handler.
 // Errors: create() refuses an address that is not loopback, a port that is taken and a session
 // program that is not there; a session's death is logged and replaced, never an error of run().
@@ -23,7 +23,7 @@ namespace remora::server {
 struct ServeOptions {
   std::string listen = "127.0.0.1:0";  // HOST:PORT; port 0 lets the system choose
   std::string driver_path;             // empty: the host's NVIDIA driver, else the software GPU
-  unsigned prewarmed = 1;              // session processes kept ready
+  unsigned prewarmed = 1;              // session processes kept ready; the first is made in any case
   std::filesystem::path session_program;  // bin/remora-session
   /// Gets "HOST:PORT\n" and a line that describes the devices once a first session is warm, and is
   /// closed then; closed without them when no session could be made ready. The Supervisor owns it.
