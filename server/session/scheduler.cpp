@@ -58,11 +58,33 @@ void Scheduler::defer(std::function<void()> what) {
 void Scheduler::pump() {
   wanted_ = true;
   // Whoever holds the role looks at wanted_ once more after giving it back, so nothing is missed.
-  while (wanted_ && role_.try_lock()) {
-    const std::lock_guard in_role(role_, std::adopt_lock);
+  while (wanted_ && !role_taken_.exchange(true)) {
     wanted_ = false;
     issue_ready();
+    role_taken_ = false;
   }
+  tell_of_backlog();
+}
+
+void Scheduler::when_backlog_below(std::size_t low, std::function<void()> what) {
+  {
+    const std::lock_guard hold(mutex_);
+    on_low_backlog_ = std::move(what);
+    low_backlog_ = low;
+    low_backlog_wanted_ = true;
+    poked_ = true;  // it may have fallen already
+  }
+  issuer_wake_.notify_one();
+}
+
+void Scheduler::tell_of_backlog() {
+  if (!low_backlog_wanted_ || backlog() > low_backlog_ || !low_backlog_wanted_.exchange(false)) return;
+  std::function<void()> what;
+  {
+    const std::lock_guard hold(mutex_);
+    what = std::exchange(on_low_backlog_, nullptr);
+  }
+  if (what) what();
 }
 
 void Scheduler::issue_ready() {

@@ -22,6 +22,7 @@
 #include <memory>
 #include <mutex>
 #include <thread>
+#include <utility>
 #include <vector>
 
 namespace remora::server {
@@ -37,6 +38,17 @@ class Work {
   virtual ~Work() = default;
   virtual Step run() = 0;
 };
+
+/// Work that is a callable: f() → Step. It may own things that only move.
+template <typename F>
+std::unique_ptr<Work> work_of(F f) {
+  struct Callable final : Work {
+    explicit Callable(F f) : f(std::move(f)) {}
+    Step run() override { return f(); }
+    F f;
+  };
+  return std::make_unique<Callable>(std::move(f));
+}
 
 /// How far a lane has come; outlives the lane, since others may depend on it.
 using Position = std::atomic<std::uint64_t>;
@@ -99,6 +111,9 @@ class Scheduler {
   /// Work added and not yet issued.
   std::size_t backlog() const { return backlog_.load(std::memory_order_relaxed); }
 
+  /// Calls `what` once, soon after the backlog has fallen to `low`, outside of the role. One at a time.
+  void when_backlog_below(std::size_t low, std::function<void()> what);
+
  private:
   void issue_ready();
   bool issue_some(Lane& lane, std::unique_lock<std::mutex>& hold);
@@ -107,7 +122,9 @@ class Scheduler {
   void run_blocking();
   static bool is_ready(const Lane::Item& item);
 
-  std::mutex role_;
+  void tell_of_backlog();
+
+  std::atomic<bool> role_taken_{false};
   std::atomic<bool> wanted_{false};  // something happened since the role looked last
 
   std::mutex mutex_;  // guards everything below
@@ -117,8 +134,11 @@ class Scheduler {
   bool poked_ = false;  // the issuer thread should pump
   bool stopping_ = false;
   Lane blocking_;
+  std::function<void()> on_low_backlog_;
 
   std::atomic<std::size_t> backlog_{0};
+  std::atomic<std::size_t> low_backlog_{0};
+  std::atomic<bool> low_backlog_wanted_{false};
   std::thread issuer_, blocker_;
 };
 

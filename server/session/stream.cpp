@@ -30,37 +30,31 @@ void Stream::ran_empty() {
   if (markers_out_ == 0) mark();
 }
 
-std::uint64_t Stream::launch(std::uint64_t sequence, Completion on_complete, Command keep) {
+void Stream::launch(std::uint64_t sequence, Completion on_complete, Command keep) {
   flights_.push_back({sequence, std::move(on_complete), std::move(keep)});
   const std::uint64_t number = first_flight_ + flights_.size() - 1;
   if (number - std::max(marked_, first_flight_ - 1) >= kMarkEvery) mark();
-  return number;
-}
-
-void Stream::hold_back(std::uint64_t flight) { flights_[flight - first_flight_].held = true; }
-
-void Stream::land(std::uint64_t flight) {
-  flights_[flight - first_flight_].held = false;
-  advance();
 }
 
 void Stream::mark() {
-  if (flights_.empty() || handle == nullptr) return;
+  if (flights_.empty()) return;
   const std::uint64_t last = first_flight_ + flights_.size() - 1;
   if (last <= marked_) return;
   marked_ = last;
-  session_.make_current(context);
-  auto marker = std::make_unique<Marker>(&session_, this, last);
   ++markers_out_;
-  const CUresult result =
-      session_.driver().cuStreamAddCallback(handle, &Stream::on_marker, marker.get(), 0);
-  if (result == CUDA_SUCCESS) {
-    (void)marker.release();  // on_marker's now
-  } else {
-    // The context is lost: nothing more will be told about this stream. Later, since a flight's
-    // completion may not come before launch() has returned.
-    session_.scheduler().defer([this, last, result] { reached(last, result); });
+  CUresult result = CUDA_ERROR_INVALID_HANDLE;
+  if (handle != nullptr) {
+    session_.make_current(context);
+    auto marker = std::make_unique<Marker>(&session_, this, last);
+    result = session_.driver().cuStreamAddCallback(handle, &Stream::on_marker, marker.get(), 0);
+    if (result == CUDA_SUCCESS) {
+      (void)marker.release();  // on_marker's now
+      return;
+    }
   }
+  // The context is lost, or the stream never was: nothing will be told about it. Later, since a
+  // flight's completion may not come before launch() has returned.
+  session_.scheduler().defer([this, last, result] { reached(last, result); });
 }
 
 void Stream::on_marker(CUstream, CUresult status, void* opaque) {
@@ -72,25 +66,16 @@ void Stream::on_marker(CUstream, CUresult status, void* opaque) {
 void Stream::reached(std::uint64_t flight, CUresult status) {
   --markers_out_;
   if (status != CUDA_SUCCESS) session_.context_failed(context, status);
-  for (std::uint64_t number = first_flight_; number <= flight; ++number) {
-    Flight& one = flights_[number - first_flight_];
-    if (std::exchange(one.completed, true)) continue;
-    if (const Completion on_complete = std::exchange(one.on_complete, nullptr)) on_complete(context.failed);
-  }
-  advance();
-  if (markers_out_ == 0) mark();
-}
-
-void Stream::advance() {
-  while (!flights_.empty() && flights_.front().completed && !flights_.front().held) {
-    completed_ = std::max(completed_, flights_.front().sequence);
+  std::uint64_t completed = 0;
+  while (first_flight_ <= flight) {
+    const Flight done = std::move(flights_.front());
     flights_.pop_front();
     ++first_flight_;
+    completed = std::max(completed, done.sequence);
+    if (done.on_complete) done.on_complete(context.failed);
   }
-  if (completed_ > announced_) {
-    announced_ = completed_;
-    session_.push(protocol::remora_stream_progress_call{id, completed_});
-  }
+  if (completed != 0) session_.push(protocol::remora_stream_progress_call{id, completed});
+  if (markers_out_ == 0) mark();
   if (dying && flights_.empty() && markers_out_ == 0) session_.bury(*this);
 }
 

@@ -2,10 +2,10 @@
 // A stream of the session: its lane of work, its driver stream, and what of it is in flight.
 //
 // A *flight* is what one record became in the driver: known complete when a marker (a callback of the
-// driver's) behind it was reached, and then only when nobody holds it back (bytes that still leave by
-// bulk transfer). Flights complete in order; how far they have come is pushed to the client.
+// driver's) behind it was reached. Flights complete in order; how far they have come is pushed to the
+// client, after whatever their completions pushed.
 //
-// Everything but the constructor is called in the issuing role.
+// Everything but the constructor and what Lane says is called in the issuing role.
 #pragma once
 
 #include <cstdint>
@@ -35,17 +35,14 @@ class Stream final : public Lane {
   const unsigned flags;
   const bool legacy;
   CUstream handle = nullptr;  // of the legacy stream the driver's name for it
-  bool dying = false;         // its destruction was asked for: goes when all has landed
+  bool dying = false;         // its destruction was asked for: goes when all has completed
+  std::function<void()> on_buried;
 
   bool joins_legacy() const { return !legacy && (flags & CU_STREAM_NON_BLOCKING) == 0; }
 
   /// Notes that the driver has something more in flight. `sequence` becomes known complete with it; 0
-  /// for all but the last flight of a record. `keep` lives until then. Returns the flight's number.
-  std::uint64_t launch(std::uint64_t sequence, Completion on_complete = {}, Command keep = {});
-
-  /// Its completion alone does not complete it: land() does. Right after launch().
-  void hold_back(std::uint64_t flight);
-  void land(std::uint64_t flight);
+  /// for all but the last flight of a record. `keep` lives until then.
+  void launch(std::uint64_t sequence, Completion on_complete = {}, Command keep = {});
 
   /// Asks the driver to tell when all that is in flight now has completed.
   void mark();
@@ -57,14 +54,11 @@ class Stream final : public Lane {
     std::uint64_t sequence;
     Completion on_complete;
     Command keep;
-    bool completed = false;  // by the driver
-    bool held = false;
   };
 
   bool has_room() override;
   void ran_empty() override;
   void reached(std::uint64_t flight, CUresult status);
-  void advance();
   static void CUDA_CB on_marker(CUstream stream, CUresult status, void* marker);
 
   Session& session_;
@@ -72,8 +66,6 @@ class Stream final : public Lane {
   std::uint64_t first_flight_ = 1;  // number of flights_.front()
   std::uint64_t marked_ = 0;        // flight that the last marker stands behind
   unsigned markers_out_ = 0;
-  std::uint64_t completed_ = 0;     // sequence
-  std::uint64_t announced_ = 0;
 };
 
 }  // namespace remora::server
