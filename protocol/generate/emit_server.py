@@ -31,6 +31,9 @@ _ALSO_USED = [
 # What loads code may block, and so does what asks about code that may not be loaded yet.
 _BLOCKING_HANDLES = {"CUmodule", "CUlibrary", "CUfunction", "CUkernel"}
 
+# What must see earlier work of the blocking lane: allocations and releases.
+_BLOCKING_CALLS = {"cuMemGetInfo_v2"}
+
 
 def emit(api, _toolkit):
     records = [e for e in api.records if e.call_class != "pushed"]
@@ -93,8 +96,9 @@ std::span<const DriverSymbol> driver_symbols() {{ return kSymbols; }}
 """
 
 
-def _signature(entry):
-    return f"void {entry.name}(Session& session, Command command, const protocol::{entry.name}_call& call)"
+def _signature(entry, reads_call=True):
+    call = f"const protocol::{entry.name}_call&" + (" call" if reads_call else "")
+    return f"void {entry.name}(Session& session, Command command, {call})"
 
 
 def _declarations(records):
@@ -195,7 +199,7 @@ class _PlainDoer:
         self.entry = entry
         self.finds, self.arguments, self.before, self.after = [], [], [], []
         self.stream = None
-        self.blocking = False
+        self.blocking = entry.name in _BLOCKING_CALLS
 
     def text(self):
         for param in self.entry.params:
@@ -220,7 +224,8 @@ class _PlainDoer:
         else:
             run = ("[=, &session](const Command&) {\n"
                    f"    return session.driver().{entry.name}({arguments});\n  }}")
-        return (f"{_signature(entry)} {{\n"
+        reads_call = any(param.kind is not Kind.OUT or param.nullable for param in entry.params)
+        return (f"{_signature(entry, reads_call)} {{\n"
                 f"  Context* const context = session.context_of(command);\n"
                 f"  if (context == nullptr) return session.reject(command, CUDA_ERROR_INVALID_CONTEXT);\n"
                 f"{finds}"

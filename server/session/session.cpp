@@ -54,10 +54,13 @@ transport::Consumed Session::consume(std::uint64_t sequence, Bytes record) {
   Bytes body;
   if (protocol::open_record(record, header, body) == protocol::Verdict::violation ||
       dispatch(*this, Command::copy_of(sequence, header, body)) == protocol::Verdict::violation) {
-    endpoint_.fail({ErrorKind::invalid_input, 0,
-                    fmt::format("Record {} of the client makes no sense.", sequence)});
+    fail(fmt::format("record {} of the client makes no sense", sequence));
   }
   return transport::Consumed::yes;
+}
+
+void Session::fail(std::string_view why) {
+  endpoint_.fail({ErrorKind::invalid_input, 0, fmt::format("The session ends: {}.", why)});
 }
 
 std::vector<After> Session::all_before(const Context& context) const {

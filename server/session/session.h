@@ -140,6 +140,9 @@ class Session final : private transport::Receiver {
   /// The same for a call that was not queued.
   void reject(const Command& command, CUresult result) { settle(command, result); }
 
+  /// Ends the session: the client broke a rule without which it cannot go on. Any thread.
+  void fail(std::string_view why);
+
   // ---- In the issuing role.
 
   /// Makes the context current in the calling thread (any thread that calls the driver).

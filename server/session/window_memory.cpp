@@ -53,8 +53,12 @@ Result<> WindowMemory::take_addresses(std::uint64_t base) {
 }
 
 Result<> WindowMemory::move_to(std::uint64_t base) {
+  const std::uint64_t committed = window_.committed_bytes;
+  if (committed != 0) unmap(0);
+  window_.committed_bytes = 0;
   driver_->cuMemAddressFree(window_.base, window_.size);
-  return take_addresses(base);
+  REMORA_TRY_DO(take_addresses(base));
+  return commit_prefix(committed);
 }
 
 Result<> WindowMemory::commit_prefix(std::uint64_t bytes) {

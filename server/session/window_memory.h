@@ -26,7 +26,8 @@ class WindowMemory {
 
   WindowMemory(WindowMemory&&) = default;
 
-  /// Gives the reservation back and takes one at `base`, or elsewhere. Nothing may be committed.
+  /// Gives the reservation back and takes one at `base`, or elsewhere. Nothing may be
+  /// allocated.
   Result<> move_to(std::uint64_t base);
   /// Puts memory behind the first `bytes`.
   Result<> commit_prefix(std::uint64_t bytes);

@@ -416,8 +416,8 @@ Result<std::unique_ptr<Supervisor>> Supervisor::create(ServeOptions options) {
   }
   REMORA_TRY(UniqueFd listener, transport::listen_tcp(address));
   REMORA_TRY(const std::uint16_t port, transport::local_port(listener.get()));
-  announce.release();
-  lifetime.release();
+  (void)announce.release();
+  (void)lifetime.release();
   const bool v6 = address.host.find(':') != std::string::npos;
   return std::unique_ptr<Supervisor>(std::make_unique<Process>(
       std::move(options), std::move(listener), port, v6 ? "[" + address.host + "]" : address.host));
