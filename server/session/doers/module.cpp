@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "protocol/image/image.h"
 #include "server/doers.h"
 #include "server/session/session.h"
 
@@ -36,8 +37,11 @@ void get_kernel(Session& session, Command command, Context* context, protocol::O
 CUresult load(Session& session, const protocol::ContentHash& hash, const std::shared_ptr<Image>& image,
               const auto& load_bytes) {
   if (!image) return CUDA_ERROR_INVALID_IMAGE;
-  const Bytes bytes = image->wait(hash);
-  return bytes.empty() ? CUDA_ERROR_INVALID_IMAGE : load_bytes(session.driver(), bytes.data());
+  // As the client flattened it; the reader checks every size in it.
+  const auto view = image::read_flat(image->wait(hash));
+  if (!view.ok()) return CUDA_ERROR_INVALID_IMAGE;
+  const image::LoadableImage loadable(*view);
+  return load_bytes(session.driver(), loadable.pointer());
 }
 
 }  // namespace
